@@ -11,9 +11,13 @@
 #include <tuple>
 #include <vector>
 
-#include "sc_main/validate/grid_gather.h"
+#include "runtime/runtime.h"
 #include "sc_main/validate/one_direction_ring.h"
 #include "sc_main/validate/table.h"
+#include "tlm/config/nearest.h"
+#include "topology/machine/machine.h"
+#include "topology/plan/plan.h"
+#include "topology/spec/resolve.h"
 #include "sc_main/validate/validate.h"
 
 namespace kernbench::validate {
@@ -213,6 +217,55 @@ class RingGroup {
     };
     return group;
   }
+
+/// An all-gather over a grid of ranks on preset `astra`, by the algorithm that `auto` takes.
+struct GridGather {
+  bool wraps = false;  ///< a torus
+  unsigned w = 2, h = 2;
+  std::uint64_t bytes = 0;  ///< that every rank ends with
+  std::uint64_t bytes_per_second = 0;
+  double latency_ns = 0;
+  Fidelity fidelity;
+
+  /// Packets of 256 B that cross links at least, all together: what a run costs.
+  double packets() const { return (static_cast<double>(w) * h - 1) * static_cast<double>(bytes) / 256; }
+};
+
+/// Builds the machine and runs it once; nanoseconds from the first kernel's start to the last one's end. Once per
+/// process. Throws std::runtime_error if the run fails.
+double run_grid_gather(const GridGather& gather) {
+  const unsigned ranks = gather.w * gather.h;
+  const topology::Plan plan(
+      topology::resolve("astra", {fmt::format("system.sips.count={}", ranks),
+                                  fmt::format("system.sips.topology={}", gather.wraps ? "torus_2d" : "mesh_2d_no_wrap"),
+                                  fmt::format("system.sips.w={}", gather.w), fmt::format("system.sips.h={}", gather.h),
+                                  fmt::format("system.links.bandwidth={} B/s", gather.bytes_per_second),
+                                  fmt::format("system.links.propagation={:.0f} ps", gather.latency_ns * 1e3),
+                                  "system.links.serdes=0 ps"})
+          .spec);
+  RunOptions options;
+  options.data = false;
+  options.fidelity = gather.fidelity;
+  // Its process ends without taking the machine down.
+  auto& machine = *new topology::Machine(plan, options, nullptr);
+  auto& runtime = *new Runtime("host", machine.map(), machine.dispatcher(), options, nullptr);
+  for (std::uint16_t sip = 0; sip < machine.map().sips; ++sip) runtime.pcie[sip]->bind(machine.host_socket(sip));
+  Ps start = kNever, end = 0;
+  runtime.init_process_group({});
+  runtime.spawn(
+      [&](Context& ctx) {
+        const auto block = static_cast<std::int64_t>(std::max<std::uint64_t>(gather.bytes / ranks / 2, 1));
+        const Tensor in = ctx.empty({1, block}, DType::f16, {}, "block"),
+                     out = ctx.empty({1, block * ranks}, DType::f16, {}, "all");
+        ctx.barrier();
+        const Handle handle = ctx.all_gather_async(in, out);
+        ctx.wait(handle);
+        start = std::min(start, handle.kernel_start());
+        end = std::max(end, handle.kernel_end());
+      },
+      std::tuple<>(), static_cast<int>(ranks));
+  return static_cast<double>(end - start) / 1e3;
+}
 
  private:
   struct Line {

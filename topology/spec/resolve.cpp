@@ -8,7 +8,6 @@
 
 #include "tlm/config/json_text.h"
 #include "topology/spec/check.h"
-#include "topology/spec/fingerprint.h"
 #include "topology/spec/hbm_presets.h"
 #include "topology/spec/overrides.h"
 #include "topology/spec/parse.h"
@@ -104,6 +103,35 @@ void find_cube_mesh(SystemSpec& spec, const Layer& main) {
   const std::filesystem::path path = (std::filesystem::path(main.folder) / "cube_mesh.yaml").lexically_normal();
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) spec.cube_mesh = path.string();
+}
+
+/// Keys, wherever they stand. A pinned layout shows in the ways of packets, whatever its file is called.
+bool moves_no_time(const std::string& key) {
+  constexpr const char* kOthers[] = {"cube_mesh",       "gemm",   "pcie",        "m_cpu", "command",
+                                     "kernel_contexts", "static", "static_power"};
+  return key.find("energy") != std::string::npos ||
+         std::find(std::begin(kOthers), std::end(kOthers), key) != std::end(kOthers);
+}
+
+nlohmann::ordered_json without(const nlohmann::ordered_json& config) {
+  if (!config.is_structured()) return config;
+  nlohmann::ordered_json rest = config.is_array() ? nlohmann::ordered_json::array() : nlohmann::ordered_json::object();
+  for (const auto& [key, value] : config.items()) {
+    if (config.is_object() && moves_no_time(key)) continue;
+    nlohmann::ordered_json kept = without(value);
+    if (kept.is_object() && kept.empty()) continue;
+    if (config.is_array())
+      rest.push_back(std::move(kept));
+    else
+      rest[key] = std::move(kept);
+  }
+  return rest;
+}
+
+/// MachineMap::fingerprint: of a whole configuration, its overrides among it, without what moves no time between the
+/// start of a collective kernel and its end: energies, GEMM, PCIe, and what commands and launches take.
+std::string fingerprint(const nlohmann::ordered_json& config) {
+  return hash_of(json_text(without(config))).substr(0, 16);
 }
 
 Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {

@@ -10,7 +10,6 @@ kernbench_embed_texts(KERNBENCH_PRESETS_CPP topology kEmbeddedPresets ${KERNBENC
 add_library(kernbench_topology_spec
   spec/check.cpp
   spec/embedded_presets.cpp
-  spec/fingerprint.cpp
   spec/hbm_presets.cpp
   spec/overrides.cpp
   spec/parse.cpp
