@@ -9,17 +9,6 @@
 
 namespace kernbench {
 
-std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards) {
-  std::vector<TensorShard> list;
-  list.reserve(shards.size());
-  for (const ShardSpec& s : shards) {
-    const PeCoord owner{static_cast<std::uint16_t>(s.sip), static_cast<std::uint16_t>(s.cube),
-                        static_cast<std::uint16_t>(s.pe)};
-    list.push_back({owner, s.offset_bytes, s.nbytes, s.region.rows, s.region.cols, s.region.row, s.region.col});
-  }
-  return list;
-}
-
 void check_usable(const Tensor& tensor, const std::string& who) {
   if (!tensor) throw std::invalid_argument(who + ": a tensor argument is an empty handle");
   if (!tensor.state().allocated) {

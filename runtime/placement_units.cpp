@@ -88,4 +88,15 @@ std::vector<ShardSpec> place_shards(const DPPolicy& policy, Shape shape, int ite
   return shards;
 }
 
+std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards) {
+  std::vector<TensorShard> list;
+  list.reserve(shards.size());
+  for (const ShardSpec& s : shards) {
+    const PeCoord owner{static_cast<std::uint16_t>(s.sip), static_cast<std::uint16_t>(s.cube),
+                        static_cast<std::uint16_t>(s.pe)};
+    list.push_back({owner, s.offset_bytes, s.nbytes, s.region.rows, s.region.cols, s.region.row, s.region.col});
+  }
+  return list;
+}
+
 }  // namespace kernbench

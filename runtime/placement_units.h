@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/placement.h"
+#include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench {
@@ -30,5 +31,8 @@ std::vector<PeCoord> pes_of(const PlacementUnits& units, std::uint16_t sip);
 /// argument, value and allowed range.
 std::vector<ShardSpec> place_shards(const DPPolicy& policy, Shape shape, int itemsize, const PlacementUnits& units,
                                     int target_sip);
+
+/// Shards as messages and algorithms know them.
+std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards);
 
 }  // namespace kernbench

@@ -11,8 +11,6 @@
 
 namespace kernbench {
 
-/// Shards as messages and algorithms know them.
-std::vector<TensorShard> machine_shards(const std::vector<ShardSpec>& shards);
 /// Throws std::invalid_argument on an empty handle, std::logic_error on a tensor that was freed.
 void check_usable(const Tensor& tensor, const std::string& who);
 

@@ -35,12 +35,8 @@ void Hbm::Impl::apply(unsigned port, tlm::tlm_generic_payload& payload, std::uin
   payload.set_response_status(tlm::TLM_OK_RESPONSE);
   if (!options.data) return;
   if (!contents[port]) contents[port] = std::make_unique<SparseMemory>(options.debug);
-  if (!memory_access::apply(payload, offset, *contents[port]) && unwritten_reports++ < 10) {
-    SC_REPORT_WARNING("kernbench/unwritten",
-                      (name + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
-                       PhysicalAddress::decode(payload.get_address()).str() + " returns bytes that nobody wrote")
-                          .c_str());
-  }
+  if (!memory_access::apply(payload, offset, *contents[port]) && unwritten_reports++ < 10)
+    memory_access::warn_unwritten(name, payload);
 }
 
 std::uint32_t Hbm::Impl::new_access() {

@@ -8,7 +8,6 @@
 #include "tlm/ext/command_port.h"
 #include "tlm/machine/names.h"
 #include "tlm/machine/page_table.h"
-#include "tlm/sim/serial_server.h"
 
 namespace kernbench {
 
@@ -32,10 +31,7 @@ struct IoCpu::Impl {
       for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) populated = populated || map.has({sip, cube, pe});
       if (populated) cubes.push_back({sip, cube});
     }
-    if (observer == nullptr) return;
-    const TrackId track = observer->add_track(names::io_cpu(sip) + ".state", TrackKind::state, {"idle", "busy"});
-    if (track == kNoTrack) return;
-    server.set_observer([observer, track](Ps begin, Ps end) { observer->interval(track, begin, end, 1); });
+    server.observe(observer);
   }
 
   /// A message under way.

@@ -6,7 +6,6 @@
 
 #include "tlm/ext/command_port.h"
 #include "tlm/machine/names.h"
-#include "tlm/sim/serial_server.h"
 
 namespace kernbench {
 
@@ -24,10 +23,7 @@ struct MCpu::Impl {
     for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
       if (map.has({cube.sip, cube.cube, pe})) pes.push_back({cube.sip, cube.cube, pe});
     }
-    if (observer == nullptr) return;
-    const TrackId track = observer->add_track(names::m_cpu(cube) + ".state", TrackKind::state, {"idle", "busy"});
-    if (track == kNoTrack) return;
-    server.set_observer([observer, track](Ps begin, Ps end) { observer->interval(track, begin, end, 1); });
+    server.observe(observer);
   }
 
   /// A message that this cube works on.

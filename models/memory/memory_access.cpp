@@ -1,5 +1,7 @@
 #include "models/memory/memory_access.h"
 
+#include "tlm/machine/address.h"
+
 namespace kernbench::memory_access {
 
 tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity) {
@@ -34,6 +36,13 @@ bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory
     }
   }
   return all_written;
+}
+
+void warn_unwritten(const std::string& memory, const tlm::tlm_generic_payload& payload) {
+  SC_REPORT_WARNING("kernbench/unwritten",
+                    (memory + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
+                     PhysicalAddress::decode(payload.get_address()).str() + " returns bytes that nobody wrote")
+                        .c_str());
 }
 
 }  // namespace kernbench::memory_access

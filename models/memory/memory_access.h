@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <tlm>
 
 #include "models/memory/sparse_memory.h"
@@ -14,5 +15,8 @@ tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uin
 /// Reads or writes `contents`, byte enables respected. Returns false if tracked contents were read before written.
 /// REQUIRES: check() is TLM_OK_RESPONSE.
 bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents);
+
+/// Reports a read of bytes that nobody wrote. `memory`: structural name.
+void warn_unwritten(const std::string& memory, const tlm::tlm_generic_payload& payload);
 
 }  // namespace kernbench::memory_access

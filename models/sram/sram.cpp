@@ -1,8 +1,6 @@
 #include "models/sram/sram.h"
 
 #include <algorithm>
-#include <deque>
-#include <stdexcept>
 
 #include "models/memory/memory_port.h"
 #include "models/sram/bank_timing.h"
@@ -91,12 +89,8 @@ struct Sram::Impl final : MemoryBackend {
     ++served.requests;
     served.bytes += payload.get_data_length();
     if (usage != nullptr) usage->busy(start, start, payload.get_data_length(), 1);
-    if (options.data && !memory_access::apply(payload, offset, contents) && unwritten_reports++ < 10) {
-      SC_REPORT_WARNING("kernbench/unwritten",
-                        (name + ": a read of " + std::to_string(payload.get_data_length()) + " B at " +
-                         PhysicalAddress::decode(payload.get_address()).str() + " returns bytes that nobody wrote")
-                            .c_str());
-    }
+    if (options.data && !memory_access::apply(payload, offset, contents) && unwritten_reports++ < 10)
+      memory_access::warn_unwritten(name, payload);
     return timing.book(offset, payload.get_data_length(), start, [&](unsigned bank, Ps begin, Ps end) {
       if (observer != nullptr && tracks[bank] != kNoTrack)
         observer->interval(tracks[bank], begin, end, payload.is_write() ? 2 : 1);

@@ -190,27 +190,32 @@ void Checker::check_slice(const TensorSlice& slice, const std::vector<WholeTenso
                     quote(whole->name), document_type(whole->dtype.value)),
         "a slice has its origin's type: cast in a graph");
   if (!whole->shape.given || !slice.placements.given) return;
-  const std::vector<Range>& ranges = slice.placements.value;
-  const std::string path = json_path(slice.path, "placements");
-  if (ranges.size() != whole->shape.value.size()) {
-    add(slice.placements.where,
-        fmt::format("{} has {}, but {} has {}", path, counted(ranges.size(), "pair"), quote(whole->name),
-                    counted(whole->shape.value.size(), "dimension")),
-        "give a pair for each dimension");
+  check_part(slice.placements, json_path(slice.path, "placements"), whole->name, whole->shape.value, *tensor,
+             "give a pair for each dimension");
+}
+
+void Checker::check_part(const Placements& placements, const std::string& path, const std::string& name,
+                         const std::vector<std::uint64_t>& whole, const TensorInfo& tensor, const std::string& hint) {
+  const std::vector<Range>& ranges = placements.value;
+  if (ranges.size() != whole.size()) {
+    add(placements.where,
+        fmt::format("{} has {}, but {} has {}", path, counted(ranges.size(), "pair"), quote(name),
+                    counted(whole.size(), "dimension")),
+        hint);
     return;
   }
   std::vector<std::uint64_t> shape;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     shape.push_back(ranges[i].end - ranges[i].begin);
-    if (ranges[i].end > whole->shape.value[i])
+    if (ranges[i].end > whole[i])
       add(ranges[i].where,
           fmt::format("{} ends at {}, but dimension {} of {} has {} elements", json_path(path, i), ranges[i].end, i,
-                      quote(whole->name), whole->shape.value[i]),
-          fmt::format("give at most {}", whole->shape.value[i]));
+                      quote(name), whole[i]),
+          fmt::format("give at most {}", whole[i]));
   }
-  if (tensor->shape.given && shape != tensor->shape.value)
-    add(slice.placements.where,
-        fmt::format("{} makes {}, but the tensor is {}", path, to_text(shape), to_text(tensor->shape.value)),
+  if (tensor.shape.given && shape != tensor.shape.value)
+    add(placements.where,
+        fmt::format("{} makes {}, but the tensor is {}", path, to_text(shape), to_text(tensor.shape.value)),
         "the part has the tensor's shape");
 }
 

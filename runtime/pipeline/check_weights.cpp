@@ -60,28 +60,8 @@ void Checker::check_weight(const TensorInfo& tensor, const ParamValue& value) {
                : "constants are not converted: cast in a graph");
   }
   if (!value.placements.given) return;
-  const std::vector<Range>& ranges = value.placements.value;
-  const std::string path = json_path(value.path, "placements");
-  if (ranges.size() != entry->shape.size()) {
-    add(value.placements.where,
-        fmt::format("{} has {}, but {} has {}", path, counted(ranges.size(), "pair"), quote(value.name.value),
-                    counted(entry->shape.size(), "dimension")),
-        "give a pair for each dimension of the stored tensor");
-    return;
-  }
-  std::vector<std::uint64_t> shape;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    shape.push_back(ranges[i].end - ranges[i].begin);
-    if (ranges[i].end > static_cast<std::uint64_t>(entry->shape[i]))
-      add(ranges[i].where,
-          fmt::format("{} ends at {}, but dimension {} of {} has {} elements", json_path(path, i), ranges[i].end, i,
-                      quote(value.name.value), entry->shape[i]),
-          fmt::format("give at most {}", entry->shape[i]));
-  }
-  if (tensor.shape.given && shape != tensor.shape.value)
-    add(value.placements.where,
-        fmt::format("{} makes {}, but the tensor is {}", path, to_text(shape), to_text(tensor.shape.value)),
-        "the part has the tensor's shape");
+  check_part(value.placements, json_path(value.path, "placements"), value.name.value,
+             {entry->shape.begin(), entry->shape.end()}, tensor, "give a pair for each dimension of the stored tensor");
 }
 
 }  // namespace kernbench::pipeline

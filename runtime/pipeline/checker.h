@@ -50,6 +50,9 @@ class Checker {
                        const std::vector<WholeTensor>& wholes, TaskKind kind);
   void check_nested(const std::vector<WholeTensor>& wholes);
   void check_slice(const TensorSlice& slice, const std::vector<WholeTensor>& wholes, TaskKind kind);
+  /// The places of a part in the whole tensor `name` of that shape. `hint`: on as many pairs as dimensions.
+  void check_part(const Placements& placements, const std::string& path, const std::string& name,
+                  const std::vector<std::uint64_t>& whole, const TensorInfo& tensor, const std::string& hint);
   void check_cover(const std::string& side, const WholeTensor& whole, const std::vector<TensorSlice>& slices,
                    Problems& into);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <regex>
 #include <stdexcept>
 #include <type_traits>
@@ -119,11 +118,6 @@ GemmMapping parse_gemm_mapping(const std::string& text) {
       "mapping {}: give stream, passed, split, ring, vector or lanes, alone or followed by :MxNxK,rows=R,chains=C with "
       "numbers from 1",
       quote(text)));
-}
-
-bool names_mapping_file(const std::string& text) {
-  const std::string extension = std::filesystem::path(text).extension().string();
-  return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";
 }
 
 GemmMapping load_gemm_mapping(const std::string& file) {

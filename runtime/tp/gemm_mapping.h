@@ -49,8 +49,6 @@ const std::vector<GemmMapping::Kind>& gemm_mapping_kinds();
 
 /// Of str(), with or without what follows the name. Throws std::invalid_argument with the text and what it may be.
 GemmMapping parse_gemm_mapping(const std::string& text);
-/// A file's name, not a mapping's text: a path, or something that ends in .yaml, .yml or .json.
-bool names_mapping_file(const std::string& text);
 /// Reads a file of the form of GemmMapping::yaml(): the key `mapping` alone, or all. Throws ConfigError with
 /// file:line:column.
 GemmMapping load_gemm_mapping(const std::string& file);

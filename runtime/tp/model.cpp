@@ -126,13 +126,6 @@ Model read_model(const ConfigNode& root, const std::string& name, Problems& prob
   }
   return model;
 }
-
-bool names_a_file(const std::string& text) {
-  const std::string extension = std::filesystem::path(text).extension().string();
-  std::error_code ignored;
-  return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json" ||
-         std::filesystem::exists(text, ignored);
-}
 }  // namespace
 
 std::string wrong_mixture(const Model& model) {
@@ -184,7 +177,8 @@ Model load_model(const std::string& preset_or_file) {
     model.name = preset->name;
     return model;
   }
-  if (!names_a_file(preset_or_file)) {
+  std::error_code ignored;
+  if (!names_file(preset_or_file) && !std::filesystem::exists(preset_or_file, ignored)) {
     const std::string near = nearest(preset_or_file, names);
     throw ConfigError(
         {preset_or_file, 0, 0}, "is neither a model nor a file",

@@ -1,24 +1,9 @@
 #include "sc_main/bench/bench.h"
 
-#include <sys/resource.h>
-
-#include <iterator>
+#include "sc_main/process/cpu_time.h"
 
 namespace kernbench::bench {
-namespace {
-rusage usage() {
-  rusage all{};
-  getrusage(RUSAGE_SELF, &all);
-  return all;
-}
-}  // namespace
-
-double user_cpu_s() {
-  const timeval time = usage().ru_utime;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-
-double peak_bytes() { return static_cast<double>(usage().ru_maxrss) * 1024; }
+double peak_bytes() { return static_cast<double>(process::own_usage().ru_maxrss) * 1024; }
 
 std::vector<Bench> benches(Grade grade) {
   std::vector<Bench> all;

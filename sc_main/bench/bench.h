@@ -43,8 +43,6 @@ struct Bench {
   Peer peer{};
 };
 
-/// User CPU time of this process so far, in seconds.
-double user_cpu_s();
 /// Largest resident memory of this process so far.
 double peak_bytes();
 

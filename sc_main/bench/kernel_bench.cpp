@@ -1,8 +1,8 @@
-#include <array>
 #include <cstdint>
 #include <systemc>
 
 #include "sc_main/bench/bench.h"
+#include "sc_main/process/cpu_time.h"
 #include "tlm/sim/dispatcher.h"
 #include "tlm/sim/event_queue.h"
 
@@ -52,18 +52,18 @@ class Chains {
 Measured run_events() {
   Dispatcher dispatcher("dispatcher", 1);
   const Chains chains(dispatcher.queue(0));
-  const double begin = user_cpu_s();
+  const double begin = process::user_cpu_s();
   sc_core::sc_start();
-  return {static_cast<double>(dispatcher.executed()), user_cpu_s() - begin, 0, peak_bytes()};
+  return {static_cast<double>(dispatcher.executed()), process::user_cpu_s() - begin, 0, peak_bytes()};
 }
 }  // namespace
 
 Measured run_calibration() {
   const Loop loop("loop");
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
-  const double begin = user_cpu_s();
+  const double begin = process::user_cpu_s();
   sc_core::sc_start();
-  return {static_cast<double>(kCalibrationLoops), user_cpu_s() - begin, 0, peak_bytes()};
+  return {static_cast<double>(kCalibrationLoops), process::user_cpu_s() - begin, 0, peak_bytes()};
 }
 
 std::vector<Bench> kernel_benches() { return {{"events", "event", "", {}, &run_events, true}}; }

@@ -7,6 +7,7 @@
 
 #include "runtime/runtime.h"
 #include "sc_main/bench/bench.h"
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/process/program.h"
 #include "tlm/machine/run_options.h"
 #include "topology/machine/machine.h"
@@ -36,7 +37,7 @@ struct Model {
 
 /// Resolves, plans and elaborates a torus of default SIPs; no event is ever made.
 Measured elaborate(unsigned width, unsigned height) {
-  const double begin = user_cpu_s();
+  const double begin = process::user_cpu_s();
   const topology::Resolved resolved = topology::resolve(
       "default", {fmt::format("system.sips.count={}", width * height), "system.sips.topology=torus_2d",
                   fmt::format("system.sips.w={}", width), fmt::format("system.sips.h={}", height)});
@@ -46,7 +47,7 @@ Measured elaborate(unsigned width, unsigned height) {
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   double pes = 0;
   for (std::uint16_t sip = 0; sip < plan.map.sips; ++sip) pes += static_cast<double>(plan.map.pes(sip).size());
-  return {pes, user_cpu_s() - begin, 0, peak_bytes()};
+  return {pes, process::user_cpu_s() - begin, 0, peak_bytes()};
 }
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "sc_main/bench/bench.h"
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/rigs/hbm_bench.h"
 
 namespace kernbench::bench {
@@ -8,9 +9,9 @@ namespace {
 constexpr std::uint64_t kRequests = 2'000'000;
 
 Measured run_hbm(const HbmBench& bench) {
-  const double begin = user_cpu_s();
+  const double begin = process::user_cpu_s();
   const std::uint64_t units = bench.run(kRequests);
-  return {static_cast<double>(units), user_cpu_s() - begin, 0, peak_bytes()};
+  return {static_cast<double>(units), process::user_cpu_s() - begin, 0, peak_bytes()};
 }
 
 /// Of Ramulator2: sequential and random, engine alone.

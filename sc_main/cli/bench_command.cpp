@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <sstream>
 
 #include "sc_main/bench/bench.h"
 #include "sc_main/process/run_forked.h"
@@ -178,13 +177,11 @@ nlohmann::ordered_json to_json(const Outcome& one) {
 }
 
 int print_help(BenchOptions& options) {
-  std::ostringstream text;
-  text << options.describe();
   fmt::print(
       "Usage: kernbench bench [OPTIONS]\n\nMeasures the simulator's own speed in user CPU time, each beside a loop of "
       "the bare SystemC kernel\n(one SC_METHOD on one timed event), so that figures compare across machines.\n\n{}\n"
       "Example:\n  kernbench bench --filter 'noc_*'\n",
-      text.str());
+      help_of(options.describe()));
   return 0;
 }
 

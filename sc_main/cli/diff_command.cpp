@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <sstream>
-
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/compare/diff.h"
 #include "sc_main/explore/report/run_page.h"
@@ -30,15 +28,13 @@ struct DiffOptions {
 };
 
 int print_help(DiffOptions& options) {
-  std::ostringstream text;
-  text << options.describe();
   fmt::print(
       "Usage: kernbench diff A.json B.json [OPTIONS]\n\nWhat changed from one run to another: settings, configuration "
       "by dotted key, results row by row (matched by\nwhat they measure: op, size, layer), layers and their kernels, "
       "energy.\n\n{}\nExample:\n  kernbench run p2p --topology minimal --json a.json\n"
       "  kernbench run p2p --topology minimal --set cube.noc.clock=\"2 GHz\" --json b.json\n"
       "  kernbench diff a.json b.json\n",
-      text.str());
+      help_of(options.describe()));
   return 0;
 }
 }  // namespace

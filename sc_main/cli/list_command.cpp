@@ -51,9 +51,7 @@ int list_command(const Arguments& arguments) {
                                                              "what the model simplifies")("help,h", "this text");
   if (asks_for_help(arguments)) {
     fmt::print("Usage: kernbench list [OPTIONS]\n\nWithout options: all but the limits.\n\n");
-    std::ostringstream text;
-    text << options;
-    fmt::print("{}\nExample:\n  kernbench list --limits\n", text.str());
+    fmt::print("{}\nExample:\n  kernbench list --limits\n", help_of(options));
     return 0;
   }
   parse(arguments, options);

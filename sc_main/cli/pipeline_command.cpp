@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <sstream>
 
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/export.h"
@@ -207,9 +206,7 @@ int pipeline_command(const Arguments& arguments) {
     throw UsageError("no action given", "kernbench pipeline check|show|run|export; see 'kernbench pipeline --help'");
   if (asks_for_help(arguments) && runs) return run_command({"pipeline", "--help"});
   if (asks_for_help(arguments)) {
-    std::ostringstream text;
-    text << described;
-    fmt::print("{}{}\n{}", kPipelineUsage, text.str(), kPipelineExamples);
+    fmt::print("{}{}\n{}", kPipelineUsage, help_of(described), kPipelineExamples);
     return 0;
   }
   if (runs) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/report/page.h"
@@ -42,8 +41,6 @@ struct ReportOptions {
 };
 
 int print_help(ReportOptions& options) {
-  std::ostringstream text;
-  text << options.describe();
   fmt::print(
       "Usage: kernbench report STORE|RUN.json [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file "
       "with "
@@ -53,7 +50,7 @@ int print_help(ReportOptions& options) {
       "the time went, timeline, the machine, roofline, bounds and what-if,\nas far as the file has them. It needs no "
       "network.\n\n{}\nExample:\n  "
       "kernbench sweep sweep.yaml --store results.sqlite && kernbench report results.sqlite -o report.html\n",
-      text.str());
+      help_of(options.describe()));
   return 0;
 }
 

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <memory>
-#include <sstream>
-
 #include "sc_main/cli/what_if_run.h"
 #include "sc_main/explore/report/run_page.h"
 #include "sc_main/run/exit_code.h"
@@ -34,9 +31,7 @@ int print_help(const WorkloadCatalogue& catalogue, Workload* workload) {
   workload->add_options(own);
   fmt::print("Usage: kernbench run {} [OPTIONS]\n\n{}\n\n", workload->name(), workload->help());
   for (const po::options_description& group : {own, machine.describe(), common.describe()}) {
-    std::ostringstream text;
-    text << group;
-    fmt::print("{}\n", text.str());
+    fmt::print("{}\n", help_of(group));
   }
   fmt::print("Example:\n  {}\n", workload->example());
   return 0;

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "sc_main/cli/execution_options.h"
 #include "sc_main/cli/tool.h"
@@ -59,15 +58,13 @@ struct SearchOptions {
 };
 
 int print_help(SearchOptions& options) {
-  std::ostringstream text;
-  text << options.describe();
   fmt::print(
       "Usage: kernbench search FILE [OPTIONS]\n\nLooks for the Pareto front of a sweep file's objectives without "
       "running all of its grid. The store\nis shared with 'kernbench sweep': what is there is not run again, and an "
       "interrupted search goes on.\nThe file's key 'search' may set algorithm, points, population, generations, seed "
       "and reference;\noptions win. Exit code 6: points failed.\n\n{}\nExample:\n  kernbench search sweep.yaml "
       "--points 60 --seed 7\n",
-      text.str());
+      help_of(options.describe()));
   return 0;
 }
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +7,11 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "sc_main/cli/execution_options.h"
 #include "sc_main/explore/sweep/point_check.h"
 #include "sc_main/explore/sweep/remote_plan.h"
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
@@ -83,15 +82,13 @@ struct SweepOptions {
 
 int print_help() {
   SweepOptions options;
-  std::ostringstream text;
-  text << options.describe();
   fmt::print(
       "Usage: kernbench sweep FILE [OPTIONS]\n       kernbench sweep --export STORE --csv FILE|-\n\n"
       "Runs every point of a sweep file, each in a process of its own, and keeps the results in a store; run again, "
       "it\n"
       "does what is missing. docs/sweep.md describes the file.\n\n{}\nExample:\n"
       "  kernbench sweep docs/examples/sweep.yaml --store sweep.sqlite\n",
-      text.str());
+      help_of(options.describe()));
   return 0;
 }
 
@@ -134,18 +131,9 @@ class Exports {
   DocumentOutput csv_, json_;
 };
 
-double own_cpu_s() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 /// What the sweep cost; `bench` reads it.
 nlohmann::ordered_json host_json(const Progress& progress, unsigned jobs) {
-  const double own = own_cpu_s();
+  const double own = process::cpu_s(process::own_usage());
   const double ran = std::max<double>(1, static_cast<double>(progress.ran));
   const double slots = progress.elapsed_s * (jobs == 0 ? usable_cores() : jobs);
   return {{"wall_s", progress.elapsed_s},

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 #include <optional>
-#include <sstream>
 
 #include "sc_main/run/document_output.h"
 #include "sc_main/run/options.h"
@@ -149,9 +148,7 @@ int topology_command(const Arguments& arguments) {
   if (asks_for_help(arguments) || arguments.empty()) {
     if (arguments.empty())
       throw UsageError("no action given", "kernbench topology show|check|export; see 'kernbench topology --help'");
-    std::ostringstream text;
-    text << described;
-    fmt::print("{}{}\n{}", kTopologyUsage, text.str(), kExample);
+    fmt::print("{}{}\n{}", kTopologyUsage, help_of(described), kExample);
     return 0;
   }
   po::options_description all;

@@ -267,12 +267,10 @@ int print_help(TuneOptions& options) {
       "Usage: kernbench tune [OPTIONS]\n\nMeasures all algorithms that serve an operation on one machine, and writes a "
       "ccl.yaml with their times.\nWith --ccl of that file `--algorithm auto` takes the fastest, at sizes between the "
       "measured ones too.\n");
-  std::ostringstream text;
-  text << options.describe() << "\n" << options.machine.describe();
   fmt::print(
       "\n{}\nExample:\n  kernbench tune --topology minimal --set system.sips.count=2 --ops all_reduce -e 4K -o "
       "tuned.yaml\n",
-      text.str());
+      help_of(options.describe()) + "\n" + help_of(options.machine.describe()));
   return 0;
 }
 

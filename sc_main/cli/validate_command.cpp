@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 
 #include "sc_main/process/run_forked.h"
@@ -76,9 +75,7 @@ int print_help(ValidateOptions& options) {
       "Usage: kernbench validate DOMAIN [OPTIONS]\n\nRuns the cases of reference tables and closed forms and "
       "compares.\n\nDomains:\n");
   for (const Domain& domain : validate::domains()) show_format("  {:<18}{}\n", domain.name, domain.help);
-  std::ostringstream text;
-  text << options.describe();
-  show_format("\n{}\nExample:\n  kernbench validate noc --sample\n", text.str());
+  show_format("\n{}\nExample:\n  kernbench validate noc --sample\n", help_of(options.describe()));
   return 0;
 }
 

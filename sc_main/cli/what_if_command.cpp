@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <sstream>
-
 #include "sc_main/cli/tool.h"
 #include "sc_main/cli/what_if_run.h"
 #include "sc_main/explore/compare/what_if.h"
@@ -53,8 +51,6 @@ struct WhatIfOptions {
 };
 
 int print_help(WhatIfOptions& options) {
-  std::ostringstream text;
-  text << options.describe();
   fmt::print(
       "Usage: kernbench what-if RESULT.json [OPTIONS]\n\nDoes the run of a result file again with each value of its "
       "machine twice as good (rates, widths, buffers,\nslots and units doubled, times and cycles halved), and ranks "
@@ -64,7 +60,7 @@ int print_help(WhatIfOptions& options) {
       "nothing are left out.\n\n{}\nExample:\n  kernbench run all_reduce -b 16K -e 16K --topology ring8 --json "
       "run.json\n"
       "  kernbench what-if run.json --keys 'system.*'\n",
-      text.str());
+      help_of(options.describe()));
   return 0;
 }
 

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +12,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <system_error>
 #include <vector>
+
+#include "sc_main/process/cpu_time.h"
 
 namespace kernbench::process {
 namespace {
@@ -26,9 +26,6 @@ constexpr std::size_t kMostErrors = 4'096;  ///< of standard error that is kept
 
 double seconds_since(steady_clock::time_point start) {
   return std::chrono::duration<double>(steady_clock::now() - start).count();
-}
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
 void send_all(int pipe, const std::string& text) {
@@ -129,7 +126,7 @@ Ending Pool::reap(Child& child) {
   ending.errors = tail_of(child.errors);
   ending.stopped = child.stopped;
   ending.wall_s = seconds_since(child.start);
-  ending.cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  ending.cpu_s = cpu_s(usage);
   ending.peak_rss_bytes = std::uint64_t{1024} * static_cast<std::uint64_t>(usage.ru_maxrss);
   ::close(child.pipe);
   ::close(child.errors);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "sc_main/process/cpu_time.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 
@@ -59,8 +59,7 @@ ProgramEnd run_program(const std::vector<std::string>& words) {
   while (::wait4(process, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), out.text(), err.text(),
-          static_cast<double>(usage.ru_utime.tv_sec) + static_cast<double>(usage.ru_utime.tv_usec) * 1e-6,
-          static_cast<double>(usage.ru_maxrss) * 1024};
+          seconds(usage.ru_utime), static_cast<double>(usage.ru_maxrss) * 1024};
 }
 
 std::string output_of(const std::vector<std::string>& words) {

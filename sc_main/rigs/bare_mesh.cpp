@@ -1,15 +1,13 @@
 #include "sc_main/rigs/bare_mesh.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <deque>
-#include <stdexcept>
-#include <systemc>
 
 #include "models/noc/router.h"
 #include "models/noc/router_network.h"
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/rigs/traffic_pattern.h"
 #include "sc_main/rigs/traffic_source.h"
 #include "tlm/config/refusals.h"
@@ -22,11 +20,6 @@ namespace {
 constexpr Ps kCycle = 1000;  ///< of a clock of 1 GHz: times in ps are cycles x 1000
 constexpr std::uint32_t kFlitBytes = 4;
 constexpr MessageClass kClass = MessageClass::ipcq_data;
-double user_cpu_s() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) + static_cast<double>(usage.ru_utime.tv_usec) * 1e-6;
-}
 
 NocConfig noc_config(const BareMeshConfig& config) {
   NocConfig noc;
@@ -201,7 +194,7 @@ struct BareMesh::Impl {
   }
 
   void start() {
-    begin_s = user_cpu_s();
+    begin_s = process::user_cpu_s();
     queue.at(next.cycle * kCycle, [this] { create(); });
     queue.at((config.warmup + config.window) * kCycle, [this] { end_if_done(); });
   }
@@ -224,7 +217,7 @@ struct BareMesh::Impl {
     const std::uint64_t cycle = queue.now() / kCycle, run = config.warmup + config.window;
     if (meter.arrived_count() == meter.measured() || cycle >= run * (1 + config.drain)) {
       ended_at = cycle;
-      cpu_s = user_cpu_s() - begin_s;
+      cpu_s = process::user_cpu_s() - begin_s;
       meter.freeze();
       for (const auto& node : nodes) node->stop();
       return;

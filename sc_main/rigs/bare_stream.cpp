@@ -1,7 +1,5 @@
 #include "sc_main/rigs/bare_stream.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -9,11 +7,11 @@
 #include <stdexcept>
 #include <systemc>
 #include <tlm>
-#include <vector>
 
 #include "models/hbm/address_map.h"
 #include "models/hbm/channel_tracks.h"
 #include "models/hbm/hbm.h"
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/rigs/stream_pattern.h"
 #include "tlm/machine/address.h"
 #include "tlm/sim/annotation.h"
@@ -21,12 +19,6 @@
 namespace kernbench {
 
 namespace {
-
-double user_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
-}
 
 /// A burst on its way, without an extension: what a foreign initiator would send.
 class Burst : public tlm::tlm_generic_payload {
@@ -224,14 +216,14 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
     script_ns.resize(config.script.size());
     if (is_open()) arrives = arrival_of(0);
     queue.at(queue.now(), [this] {
-      began = user_seconds();
+      began = process::user_cpu_s();
       send();
     });
   }
   BareStreamResult result() {
     const Ps end = hbm.drain();
     BareStreamResult result;
-    result.cpu_s = user_seconds() - began;
+    result.cpu_s = process::user_cpu_s() - began;
     result.ns = static_cast<double>(end) / 1e3;
     result.clocks = static_cast<double>(end) * 1e-12 * static_cast<double>(channel.ck_hz);
     result.bursts = config.requests * pattern.bursts_per_request();

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdlib>
-#include <limits>
 #include <stdexcept>
 
 #include "tlm/config/nearest.h"
@@ -90,16 +87,12 @@ void TrafficPattern::make_fixed(const std::string& name, unsigned rows) {
 void TrafficPattern::make_hotspot(const std::string& list) {
   kind_ = Kind::hotspot;
   std::uint32_t sum = 0;
-  std::size_t begin = 0;
-  while (begin <= list.size()) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string item = list.substr(begin, end - begin);
+  for (const std::string& item : split(list, ',')) {
     const std::size_t colon = item.find(':');
     hot_.push_back(parse_node(item.substr(0, colon), nodes_, "a node"));
     const unsigned weight = colon == std::string::npos ? 1 : parse_node(item.substr(colon + 1), 1'000'000, "a weight");
     if (sum + weight == 0) throw std::invalid_argument("hotspot: the first weight is 0\n  hint: leave the node out");
     upto_.push_back(sum += weight);
-    begin = end + 1;
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <set>
 
 #include "sc_main/run/usage_error.h"
@@ -45,58 +44,44 @@ const std::vector<std::string> kGrades{"accurate", "fast"};
 
 const std::vector<std::string> kParts{"noc", "hbm"};
 
-/// One text between commas, and where it stands: the error messages say so.
-struct Entry {
-  std::string text;
-  std::size_t number;  // from 1
-};
-
-[[noreturn]] void refuse(const std::string& all, const Entry& entry, const std::string& problem,
+/// Entries between commas count from 1.
+[[noreturn]] void refuse(const std::string& all, std::size_t number, const std::string& problem,
                          const std::string& hint) {
-  throw UsageError(fmt::format("--fidelity is {}, entry {}: {}", quote(all), entry.number, problem), hint);
+  throw UsageError(fmt::format("--fidelity is {}, entry {}: {}", quote(all), number, problem), hint);
 }
 
-std::vector<Entry> split(const std::string& text) {
-  std::vector<Entry> entries;
-  std::size_t from = 0;
-  for (;;) {
-    const std::size_t comma = std::min(text.find(',', from), text.size());
-    entries.push_back({text.substr(from, comma - from), entries.size() + 1});
-    if (comma == text.size()) return entries;
-    from = comma + 1;
-  }
-}
-
-Grade read_grade(const std::string& all, const Entry& entry, const std::string& word) {
+Grade read_grade(const std::string& all, std::size_t number, const std::string& word) {
   if (word == "accurate") return Grade::accurate;
   if (word == "fast") return Grade::fast;
-  refuse(all, entry, fmt::format("unknown grade {}", quote(word)), suggest(word, kGrades, "grades"));
+  refuse(all, number, fmt::format("unknown grade {}", quote(word)), suggest(word, kGrades, "grades"));
 }
 }  // namespace
 
 Fidelity parse_fidelity(const std::string& text) {
   Fidelity fidelity;
   std::set<std::string> seen;
-  for (const Entry& entry : split(text)) {
-    const std::size_t equals = entry.text.find('=');
+  std::size_t number = 0;
+  for (const std::string& entry : split(text, ',')) {
+    ++number;
+    const std::size_t equals = entry.find('=');
     if (equals == std::string::npos) {
-      if (entry.number > 1) {
-        refuse(text, entry, fmt::format("{} says nothing of a part", quote(entry.text)),
+      if (number > 1) {
+        refuse(text, number, fmt::format("{} says nothing of a part", quote(entry)),
                "a grade for all parts comes first, then PART=GRADE; parts: " + join(kParts));
       }
-      fidelity = Fidelity::all(read_grade(text, entry, entry.text));
+      fidelity = Fidelity::all(read_grade(text, number, entry));
       continue;
     }
-    const std::string name = entry.text.substr(0, equals);
+    const std::string name = entry.substr(0, equals);
     if (name != "noc" && name != "hbm") {
       const std::vector<std::string> others{"ucie", "link", "pe"};
       const bool one = std::find(others.begin(), others.end(), name) != others.end();
-      refuse(text, entry, fmt::format("{} part {}", one ? "no grades of" : "unknown", quote(name)),
+      refuse(text, number, fmt::format("{} part {}", one ? "no grades of" : "unknown", quote(name)),
              one ? "it is one model in both; parts: " + join(kParts) : suggest(name, kParts, "parts"));
     }
     if (!seen.insert(name).second)
-      refuse(text, entry, fmt::format("{} for the second time", quote(name)), "give each part once");
-    (name == "noc" ? fidelity.noc : fidelity.hbm) = read_grade(text, entry, entry.text.substr(equals + 1));
+      refuse(text, number, fmt::format("{} for the second time", quote(name)), "give each part once");
+    (name == "noc" ? fidelity.noc : fidelity.hbm) = read_grade(text, number, entry.substr(equals + 1));
   }
   return fidelity;
 }

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <type_traits>
 #include <typeinfo>
-#include <utility>
 
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/usage_error.h"
@@ -438,6 +438,12 @@ bool decides_result(const std::string& option) {
 bool asks_for_help(const Arguments& arguments) {
   return std::any_of(arguments.begin(), arguments.end(),
                      [](const std::string& a) { return a == "--help" || a == "-h"; });
+}
+
+std::string help_of(const po::options_description& options) {
+  std::ostringstream text;
+  text << options;
+  return text.str();
 }
 
 }  // namespace kernbench

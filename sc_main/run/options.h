@@ -85,6 +85,8 @@ Parsed parse(const Arguments& arguments, const po::options_description& options,
              const std::vector<std::string>& positional = {}, const Arguments& earlier = {});
 
 bool asks_for_help(const Arguments& arguments);
+/// The options as --help lists them.
+std::string help_of(const po::options_description& options);
 
 /// Whether an option, by its long name, decides the result; outputs, display and test options do not.
 bool decides_result(const std::string& option);

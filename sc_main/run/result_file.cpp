@@ -2,17 +2,15 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/run/fidelity_option.h"
-#include "sc_main/run/usage_error.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/bounded_text.h"
 #include "tlm/config/json_text.h"
@@ -23,9 +21,6 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;  ///< of any file that is read whole
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
 
 nlohmann::ordered_json bands(const Fidelity& fidelity) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -44,11 +39,9 @@ nlohmann::ordered_json bands(const Fidelity& fidelity) {
 HostClock::HostClock() : start_(std::time(nullptr)), begin_s_(now_s()) {}
 
 nlohmann::ordered_json HostClock::json() const {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto cpu_s = [](const rusage& of) { return seconds(of.ru_utime) + seconds(of.ru_stime); };
+  const rusage usage = process::own_usage();
   return {{"wall_s", now_s() - begin_s_},
-          {"cpu_s", cpu_s(usage)},
+          {"cpu_s", process::cpu_s(usage)},
           {"peak_rss_bytes", std::uint64_t{1024} * static_cast<std::uint64_t>(usage.ru_maxrss)},
           {"start", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(start_))}};
 }

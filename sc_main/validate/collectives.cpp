@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -14,11 +13,11 @@
 #include "runtime/runtime.h"
 #include "sc_main/validate/one_direction_ring.h"
 #include "sc_main/validate/table.h"
+#include "sc_main/validate/validate.h"
 #include "tlm/config/nearest.h"
 #include "topology/machine/machine.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"
-#include "sc_main/validate/validate.h"
 
 namespace kernbench::validate {
 namespace {
@@ -61,18 +60,6 @@ CollectiveOp op_of(const Table& table, std::size_t row) {
   table.fail(row, "collective", "give all_reduce, all_gather, reduce_scatter or all_to_all");
 }
 
-std::vector<std::string> words(const std::string& text) {
-  std::vector<std::string> words(1);
-  for (const char c : text) {
-    if (c == '_') {
-      words.emplace_back();
-    } else {
-      words.back() += c;
-    }
-  }
-  return words;
-}
-
 std::optional<OneDirectionRing::Shape> shape_of(const std::string& word) {
   if (word == "Ring") return OneDirectionRing::Shape::ring;
   if (word == "FullyConnected") return OneDirectionRing::Shape::fully_connected;
@@ -96,7 +83,7 @@ OneDirectionRing machine_of(const Table& table, std::size_t row, std::size_t d) 
   const std::vector<double> dims = numbers(table, row, "dims", 'x'), rates = numbers(table, row, "link_bw_GiBps", '/'),
                             latencies = numbers(table, row, "link_latency_ns", '/');
   OneDirectionRing ring;
-  const auto shape = shape_of(words(table.text(row, "topology")).at(d));
+  const auto shape = shape_of(split(table.text(row, "topology"), '_').at(d));
   if (!shape) table.fail(row, "topology", "give Ring, FullyConnected or Switch for each dimension, joined by '_'");
   ring.shape = *shape;
   // README: only where it knows of no contention the switch does not store what passes.
@@ -119,7 +106,7 @@ std::uint64_t divisible(std::uint64_t bytes, const OneDirectionRing& ring, std::
 
 std::vector<OneDirectionRing> runs_of(const Table& table, std::size_t row) {
   const std::vector<double> dims = numbers(table, row, "dims", 'x');
-  const std::size_t dimensions = words(table.text(row, "topology")).size();
+  const std::size_t dimensions = split(table.text(row, "topology"), '_').size();
   if (dims.size() != dimensions) table.fail(row, "dims", "give as many lengths as the topology has dimensions");
   const std::uint64_t bytes = table.integer(row, "size_bytes");
   const CollectiveOp op = op_of(table, row);
@@ -218,6 +205,19 @@ class RingGroup {
     return group;
   }
 
+ private:
+  struct Line {
+    std::string name, unjudged;
+    double reference = 0;
+    std::vector<std::size_t> runs;
+  };
+  Fidelity fidelity_;
+  double limit_, most_packets_;
+  std::vector<Line> lines_;
+  std::vector<OneDirectionRing> runs_;
+  std::map<decltype(key(std::declval<OneDirectionRing>())), std::size_t> index_;
+};
+
 /// An all-gather over a grid of ranks on preset `astra`, by the algorithm that `auto` takes.
 struct GridGather {
   bool wraps = false;  ///< a torus
@@ -266,19 +266,6 @@ double run_grid_gather(const GridGather& gather) {
       std::tuple<>(), static_cast<int>(ranks));
   return static_cast<double>(end - start) / 1e3;
 }
-
- private:
-  struct Line {
-    std::string name, unjudged;
-    double reference = 0;
-    std::vector<std::size_t> runs;
-  };
-  Fidelity fidelity_;
-  double limit_, most_packets_;
-  std::vector<Line> lines_;
-  std::vector<OneDirectionRing> runs_;
-  std::map<decltype(key(std::declval<OneDirectionRing>())), std::size_t> index_;
-};
 
 /// Synthesised all-gathers on grids beside the algorithm that `auto` takes there.
 Group tacos(const Table& table, const Request& request) {

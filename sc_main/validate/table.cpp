@@ -11,23 +11,10 @@
 
 #include "tlm/config/bounded_text.h"
 #include "tlm/config/nearest.h"
-#include "tlm/config/problems.h"
 
 namespace kernbench::validate {
 namespace fs = std::filesystem;
 namespace {
-/// Splits a line at its commas. No field of these tables is quoted; one that is would be refused by its reader.
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> fields(1);
-  for (const char c : line) {
-    if (c == ',')
-      fields.emplace_back();
-    else
-      fields.back() += c;
-  }
-  return fields;
-}
-
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 /// Where `key=` stands as a word of its own; npos if nowhere.
@@ -85,9 +72,9 @@ Table::Table(const fs::path& file) : file_(file.string()), name_(file.stem().str
       comments_.emplace_back(number, line);
     } else if (columns_.empty()) {
       header_line_ = number;
-      columns_ = split(line);
+      columns_ = split(line, ',');
     } else {
-      rows_.push_back({number, split(line)});
+      rows_.push_back({number, split(line, ',')});
       if (rows_.back().fields.size() != columns_.size())
         throw ConfigError({file_, number, 1}, fmt::format("{} fields in this row, {} columns in the header",
                                                           rows_.back().fields.size(), columns_.size()));

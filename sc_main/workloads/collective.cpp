@@ -50,13 +50,7 @@ struct Measurement {
 };
 
 std::vector<TensorShard> placed(const MachineMap& map, const DPPolicy& policy, Shape shape, DType dtype, int sip) {
-  std::vector<TensorShard> list;
-  for (const ShardSpec& s : place_shards(policy, shape, static_cast<int>(size_of(dtype)), placement_units(map), sip)) {
-    const PeCoord owner{static_cast<std::uint16_t>(s.sip), static_cast<std::uint16_t>(s.cube),
-                        static_cast<std::uint16_t>(s.pe)};
-    list.push_back({owner, s.offset_bytes, s.nbytes, s.region.rows, s.region.cols, s.region.row, s.region.col});
-  }
-  return list;
+  return machine_shards(place_shards(policy, shape, static_cast<int>(size_of(dtype)), placement_units(map), sip));
 }
 
 /// What bounds depend on.

@@ -9,6 +9,7 @@
 #include "ccl/import/import.h"
 #include "sc_main/workloads/placement_option.h"
 #include "tlm/config/enum_names.h"
+#include "tlm/config/nearest.h"
 
 namespace kernbench {
 namespace po = boost::program_options;
@@ -53,10 +54,7 @@ namespace {
 /// "0,2,3", on whatever machine. Throws std::invalid_argument.
 std::vector<int> parse_group(const std::string& text) {
   std::vector<int> group;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string& item : split(text, ',')) {
     if (item.empty() || item.size() > 6 || item.find_first_not_of("0123456789") != std::string::npos) {
       throw std::invalid_argument(
           fmt::format("--group {}: {} is no rank; give ranks and commas, as 0,2,3", quote(text), quote(item)));

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/nearest.h"
 #include "tlm/config/refusals.h"
 #include "tlm/kernel/tl.h"
 #include "topology/machine/machine.h"
@@ -334,7 +334,7 @@ class Gemm final : public GemmBase {
   std::vector<std::string> files() const override {
     std::vector<std::string> names;
     for (const std::string& mapping : mappings_) {
-      if (tp::names_mapping_file(mapping)) names.push_back(mapping);
+      if (names_file(mapping)) names.push_back(mapping);
     }
     return names;
   }
@@ -375,7 +375,7 @@ class Gemm final : public GemmBase {
   /// "auto", or the text of a mapping, which may stand in a file. Throws std::invalid_argument or ConfigError.
   static std::string mapping_text(const std::string& option) {
     if (option == "auto") return option;
-    return (tp::names_mapping_file(option) ? tp::load_gemm_mapping(option) : tp::parse_gemm_mapping(option)).str();
+    return (names_file(option) ? tp::load_gemm_mapping(option) : tp::parse_gemm_mapping(option)).str();
   }
 
   /// Throws std::invalid_argument.

@@ -9,6 +9,7 @@
 #include "sc_main/rigs/pcie_bench.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/nearest.h"
 #include "tlm/config/refusals.h"
 #include "tlm/ext/message.h"
 #include "topology/machine/machine.h"
@@ -124,10 +125,7 @@ class Link final : public Workload {
 
   static std::vector<double> parse_loads(const std::string& text) {
     std::vector<double> loads;
-    std::size_t at = 0;
-    while (at <= text.size()) {
-      const std::size_t comma = std::min(text.find(',', at), text.size());
-      const std::string one = text.substr(at, comma - at);
+    for (const std::string& one : split(text, ',')) {
       std::size_t used = 0;
       double load = -1;
       try {
@@ -138,7 +136,6 @@ class Link final : public Workload {
       if (one.empty() || used != one.size() || !(load >= 0 && load <= 1))
         throw std::invalid_argument(fmt::format("--loads is '{}'; give numbers from 0 to 1, such as 0,0.5,1", text));
       loads.push_back(load);
-      at = comma + 1;
     }
     return loads;
   }

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <set>
 
 #include "runtime/pipeline/run/run.h"
@@ -91,12 +89,8 @@ void PipelineWorkload::check_options() const {
   refusals.check_integer("-w", warmup_, 0, kMost);
   refusals.check_integer("-n", iterations_, 1, kMost);
   refusals.check_integer("--requests", requests_, 1, kMost);
-  const auto one_of = [&](const char* option, const std::string& given, const std::vector<std::string>& values) {
-    if (std::find(values.begin(), values.end(), given) == values.end())
-      refusals.add(fmt::format("{} is {}; {}", option, quote(given), suggest(given, values, "valid values")));
-  };
-  one_of("--f8", f8_, {"e4m3", "e5m2"});
-  one_of("--order", order_, {"flow", "document"});
+  refusals.check_name("--f8", f8_, {"e4m3", "e5m2"});
+  refusals.check_name("--order", order_, {"flow", "document"});
   for (const auto& [option, value] :
        {std::pair("--host-flops", host_flops_), std::pair("--host-bandwidth", host_bandwidth_),
         std::pair("--host-link", host_link_)}) {

@@ -4,10 +4,10 @@
 
 #include <set>
 #include <stdexcept>
-#include <vector>
 
 #include "runtime/placement_file.h"
 #include "tlm/config/enum_names.h"
+#include "tlm/config/nearest.h"
 #include "tlm/config/refusals.h"
 
 namespace kernbench {
@@ -58,10 +58,7 @@ DPPolicy parse_placement(const std::string& option, const std::string& text) {
   DPPolicy policy;
   std::set<std::string> given;
   Refusals refusals;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string& item : split(text, ',')) {
     refusals.from([&] { read_item(option, item, given, policy); });
   }
   refusals.throw_if_any();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <string_view>
 
 #include "tlm/config/json_text.h"
@@ -63,6 +64,23 @@ std::string suggest(const std::string& text, const std::vector<std::string>& val
 
 std::string join(const std::vector<std::string>& words, const std::string& separator) {
   return fmt::format("{}", fmt::join(words, separator));
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool names_file(const std::string& text) {
+  const std::string extension = std::filesystem::path(text).extension().string();
+  return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";
 }
 
 std::string quote(const std::string& text) {

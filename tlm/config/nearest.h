@@ -13,6 +13,10 @@ std::string suggest(const std::string& text, const std::vector<std::string>& val
                     const std::string& label = "valid keys");
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, const std::string& separator = ", ");
+/// What stands between the separators, empty parts too: one part where there is no separator.
+std::vector<std::string> split(const std::string& text, char separator);
+/// Whether a value that may be a name or a file is a file: it has a slash, or ends as YAML and JSON files do.
+bool names_file(const std::string& text);
 /// For messages: in single quotes, control characters escaped, cut after 60 characters.
 std::string quote(const std::string& text);
 

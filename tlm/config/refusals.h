@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench {
@@ -49,6 +50,11 @@ class Refusals {
   /// Refuses what is neither 0 nor 1.
   void check_flag(const char* option, int value) {
     if (value != 0 && value != 1) add(fmt::format("{} is {}; give 0 or 1", option, value));
+  }
+  /// Refuses what is none of `names`.
+  void check_name(const char* option, const std::string& given, const std::vector<std::string>& names) {
+    if (std::find(names.begin(), names.end(), given) == names.end())
+      add(fmt::format("{} is {}; {}", option, quote(given), suggest(given, names, "valid values")));
   }
   /// Does `read`, and keeps what it refuses.
   template <class Read>

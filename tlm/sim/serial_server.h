@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tlm/observe/cause.h"
+#include "tlm/observe/observer.h"
 #include "tlm/observe/usage.h"
 #include "tlm/sim/event_queue.h"
 
@@ -41,8 +42,11 @@ class SerialServer {
   };
   Served& served() { return served_; }
 
-  /// Called with (begin, end) of every service; for waves.
-  void set_observer(std::function<void(Ps, Ps)> observer) { observer_ = std::move(observer); }
+  /// Shows on a track of its own when it is busy.
+  void observe(Observer* observer) {
+    if (observer != nullptr) track_ = observer->add_track(name_ + ".state", TrackKind::state, {"idle", "busy"});
+    observer_ = track_ == kNoTrack ? nullptr : observer;
+  }
 
  private:
   struct Entry {
@@ -63,7 +67,7 @@ class SerialServer {
       if (current_.since < queue_.now()) served_.usage->wait(current_.since, queue_.now());
       served_.usage->busy(queue_.now(), end, 0, 1);
     }
-    if (observer_) observer_(queue_.now(), end);
+    if (observer_ != nullptr) observer_->interval(track_, queue_.now(), end, 1);
     if (CauseLog* log = queue_.causes()) {
       const std::uint32_t place = log->place(place_, [this] { return name_; });
       current_.cause = log->step(Spent::command_wait, place, queue_.now(), current_.cause);
@@ -82,7 +86,8 @@ class SerialServer {
   bool busy_ = false;
   Entry current_;
   std::deque<Entry> urgent_, normal_;
-  std::function<void(Ps, Ps)> observer_;
+  Observer* observer_ = nullptr;
+  TrackId track_ = kNoTrack;
   Served served_;
   const std::string name_;
   CausePlace place_;

@@ -22,18 +22,6 @@ struct Matches {
   bool any() const { return !cubes.empty() || !pes.empty(); }
 };
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 class OverrideReader {
  public:
   OverrideReader(SystemSpec& spec, const CheckContext& context)
@@ -135,7 +123,7 @@ class OverrideReader {
   Matches find(const std::string& glob) const {
     if (glob.find("**") != std::string::npos) return find_deep(glob);
     Matches found;
-    const std::vector<std::string> parts = split(glob);
+    const std::vector<std::string> parts = split(glob, '.');
     if (parts.size() > 3) return found;
     const auto fits = [&](std::size_t part, const char* kind, unsigned i) {
       return part >= parts.size() || names::matches(parts[part], fmt::format("{}{}", kind, i));
@@ -217,7 +205,7 @@ class OverrideReader {
       }
       return std::nullopt;
     };
-    const std::vector<std::string> parts = split(node.text);
+    const std::vector<std::string> parts = split(node.text, '.');
     const auto sip = number(parts[0], "sip", spec_.sips);
     const auto cube = parts.size() == 2 ? number(parts[1], "cube", cubes_per_sip()) : std::nullopt;
     if (!sip || parts.size() > 2 || (parts.size() == 2 && !cube)) {

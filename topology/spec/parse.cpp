@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <stdexcept>
 
 #include "tlm/config/nearest.h"
 #include "tlm/config/read.h"
@@ -15,11 +14,6 @@ namespace kernbench::topology {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool looks_like_path(const std::string& text) {
-  const std::string extension = fs::path(text).extension().string();
-  return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";
-}
 
 std::string relative_to(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().string();
@@ -71,7 +65,7 @@ Layer find_layer(const std::string& name, const std::string& folder, const Locat
   if (is_preset(name)) return parse_preset(name);
   const std::string path = relative_to(folder, name);
   std::error_code ignored;
-  if (looks_like_path(name) || fs::exists(path, ignored)) {
+  if (names_file(name) || fs::exists(path, ignored)) {
     if (where.line != 0) {
       Problems problems;
       check_file(path, "extends", where, problems);

@@ -14,11 +14,9 @@
 #include "sc_main/explore/sweep/task.h"
 #include "sc_main/process/pool.h"
 #include "sc_main/run/exit_code.h"
-#include "sc_main/run/plan_of.h"
 #include "sc_main/run/run.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/usage_error.h"
-#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "topology/spec/resolve.h"
 
@@ -78,8 +76,7 @@ Json changed_mappings(const Json& before, const Json& after) {
 /// In a process of its own: builds the machine, runs, and answers as sweep::record_of() reads it.
 std::string answer_of(const Arguments& arguments, const Json& config, const std::string& name, TimeOf measure,
                       bool whole) {
-  Json answer{{"exit_code", 0}, {"error", ""}, {"result", nullptr}};
-  try {
+  return sweep::answer_of([&](Json& answer) {
     Run run(arguments);
     const Run::Finished finished = run.execute_silently(topology::resolve_json(config, name));
     const RunTime time = time_of(finished.json, measure);
@@ -88,16 +85,8 @@ std::string answer_of(const Arguments& arguments, const Json& config, const std:
     for (const char* key : {"sim_time_ps", "results", "data"}) {
       if (whole) answer["result"]["whole"][key] = finished.json[key];
     }
-    if (finished.wrong) {
-      answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
-      answer["error"] = "the workload's own check failed";
-    }
-  } catch (...) {
-    ExitCode code{};
-    answer["error"] = sweep::placeless_text(std::current_exception(), code);
-    answer["exit_code"] = static_cast<int>(code);
-  }
-  return json_text(answer);
+    return finished.wrong;
+  });
 }
 
 Attempt read(const sweep::Record& record) {

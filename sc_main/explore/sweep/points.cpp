@@ -27,10 +27,7 @@ double number_of(const Setting& setting) { return setting.number ? *setting.numb
 /// For a shell.
 std::string quoted(const std::string& word) {
   constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  return !word.empty() && word.find_first_not_of(kPlain) == std::string::npos ? word : shell_quoted(word);
 }
 
 std::string label_of(const Coordinates& coordinates) {
@@ -39,6 +36,12 @@ std::string label_of(const Coordinates& coordinates) {
   return text;
 }
 }  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
 
 const topology::Resolved& BaseMachines::of(const std::string& topology, const std::vector<std::string>& sets) {
   auto& machine = machines_[topology];

@@ -1,7 +1,6 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +26,9 @@ class BaseMachines {
  private:
   std::map<std::string, std::unique_ptr<topology::Resolved>> machines_;
 };
+
+/// A word of a shell's command line, whatever is in it.
+std::string shell_quoted(const std::string& word);
 
 /// Makes points of coordinates.
 class PointMaker {

@@ -78,9 +78,7 @@ std::unique_ptr<Task> task_of(const Json& point, const Json& configs) {
   } catch (const nlohmann::json::exception&) {
     throw;
   } catch (...) {
-    ExitCode code{};
-    task->refusal = placeless_text(std::current_exception(), code);
-    task->refusal_code = static_cast<int>(code);
+    task->refuse();
   }
   return task;
 }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "sc_main/explore/sweep/cluster_executors.h"
+#include "sc_main/explore/sweep/points.h"
 #include "sc_main/explore/sweep/remote_plan.h"
 #include "sc_main/process/program.h"
 #include "tlm/config/json_text.h"
@@ -54,12 +55,6 @@ class ResultFiles {
   std::string folder_;
   std::map<std::string, std::streamoff> read_;
 };
-
-std::string shell_quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 /// Largest number of tasks that an array may have here.
 std::size_t most_tasks() {

@@ -40,13 +40,8 @@ std::vector<std::string> canonical_options(const Arguments& arguments, bool mach
   std::sort(options.begin(), options.end());
   return options;
 }
-}  // namespace
 
-const std::string& build_id() {
-  static const std::string id = hash_of(read_file("/proc/self/exe")).substr(0, 16);
-  return id;
-}
-
+/// Text of what was thrown without places in files, which differ with where a point runs.
 std::string placeless_text(const std::exception_ptr& error, ExitCode& code) {
   std::string text;
   code = classify(error, text);
@@ -61,6 +56,18 @@ std::string placeless_text(const std::exception_ptr& error, ExitCode& code) {
     return text;
   }
 }
+}  // namespace
+
+const std::string& build_id() {
+  static const std::string id = hash_of(read_file("/proc/self/exe")).substr(0, 16);
+  return id;
+}
+
+void Task::refuse() {
+  ExitCode code{};
+  refusal = placeless_text(std::current_exception(), code);
+  refusal_code = static_cast<int>(code);
+}
 
 std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point) {
   auto task = std::make_unique<Task>();
@@ -73,9 +80,7 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
     task->identity.config_hash = task->resolved->hash;
     task->identity.config = json_text(task->resolved->config);
   } catch (...) {
-    ExitCode code{};
-    task->refusal = placeless_text(std::current_exception(), code);
-    task->refusal_code = static_cast<int>(code);
+    task->refuse();
   }
   std::string text =
       fmt::format("kernbench point 1\n{}\n{}\n{}\n{}\n{}\n", kVersion, build_id(), file.workload,
@@ -90,13 +95,14 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
   return task;
 }
 
-namespace {
-/// Does `work` and says how it ended.
-std::string answer_of(const std::function<void(Json& answer)>& work) {
+std::string answer_of(const std::function<bool(Json& answer)>& work) {
   const double begin = cpu_s();
   Json answer{{"exit_code", 0}, {"error", ""}, {"result", nullptr}};
   try {
-    work(answer);
+    if (work(answer)) {
+      answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
+      answer["error"] = "the workload's own check failed";
+    }
   } catch (...) {
     ExitCode code{};
     answer["error"] = placeless_text(std::current_exception(), code);
@@ -105,21 +111,21 @@ std::string answer_of(const std::function<void(Json& answer)>& work) {
   answer["model_cpu_s"] = cpu_s() - begin;
   return json_text(answer);
 }
-}  // namespace
 
 std::string run_task(Task& task) {
   return answer_of([&task](Json& answer) {
     Run::Finished finished = task.run->execute_silently(*task.resolved);
     for (const char* key : {"config", "command", "host"}) finished.json.erase(key);
     answer["result"] = std::move(finished.json);
-    if (!finished.wrong) return;
-    answer["exit_code"] = static_cast<int>(ExitCode::check_failed);
-    answer["error"] = "the workload's own check failed";
+    return finished.wrong;
   });
 }
 
 std::string check_task(Task& task) {
-  return answer_of([&task](Json&) { task.run->check(*task.resolved); });
+  return answer_of([&task](Json&) {
+    task.run->check(*task.resolved);
+    return false;
+  });
 }
 
 }  // namespace kernbench::sweep

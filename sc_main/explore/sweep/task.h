@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,8 @@ struct Task {
   std::string refusal;  ///< the point cannot even start: bad values; empty: it can
   int refusal_code = 0;
   int attempt = 0;
+
+  void refuse();  ///< for what is being caught
 };
 
 /// Identifies this program: a hash over its executable.
@@ -31,7 +34,7 @@ std::string run_task(Task& task);
 /// The same up to the simulation, which is left out: says whether the task would be refused.
 std::string check_task(Task& task);
 
-/// Text of what was thrown without places in files, which differ with where a point runs.
-std::string placeless_text(const std::exception_ptr& error, ExitCode& code);
+/// Does `work`, which may set "result" and returns whether the workload found wrong data, and says how it ended.
+std::string answer_of(const std::function<bool(nlohmann::ordered_json& answer)>& work);
 
 }  // namespace kernbench::sweep

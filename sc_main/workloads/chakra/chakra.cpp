@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <set>
 
@@ -88,20 +87,16 @@ std::vector<std::string> ChakraWorkload::files() const {
 
 void ChakraWorkload::check_options() const {
   Refusals refusals;
-  const auto one_of = [&](const char* option, const std::string& given, const std::vector<std::string>& values) {
-    if (std::find(values.begin(), values.end(), given) == values.end())
-      refusals.add(fmt::format("{} is {}; {}", option, quote(given), suggest(given, values, "valid values")));
-  };
   refusals.check_flag("-w", warmup_);
   refusals.check_flag("-c", check_);
   std::optional<DType> dtype;
   refusals.from([&] { dtype = parse_dtype_option(dtype_); });
-  one_of("--op", redop_, {"sum", "max", "min"});
+  refusals.check_name("--op", redop_, {"sum", "max", "min"});
   if (dtype == DType::boolean && redop_ == "sum")
     refusals.add("--op sum is not defined for bool; give max (or) or min (and)");
   refusals.from([this] { parse_size("--eager", eager_); });
   refusals.from([this] { parse_placement("--placement", placement_); });
-  one_of("--compute", compute_, {"auto", "roofline", "recorded"});
+  refusals.check_name("--compute", compute_, {"auto", "roofline", "recorded"});
   if (prefix_.empty()) {
     refusals.add(
         "chakra needs --workload-configuration PREFIX, what the files of all ranks begin with: PREFIX.0.et, "
