@@ -150,7 +150,7 @@ void add_sip_bounds(const Case& c, std::vector<Bound>& bounds) {
     if (c.input.op == CollectiveOp::all_to_all) {
       double capacity = 0;
       for (const LinkBundle& link : c.map.sip_links) capacity += 2 * rate(link.capacity);
-      if (capacity > 0) ns = std::max(ns, ns_for(volume(c.map, c.input).sip_link_bytes, capacity));
+      if (capacity > 0) ns = std::max(ns, ns_for(sip_link_bytes(c.map, c.input), capacity));
     }
     bounds.push_back({"sip_cut", "links between SIPs", ns});
   }
@@ -265,27 +265,22 @@ void add_pe_bounds(const Case& c, std::vector<Bound>& bounds) {
 
 }  // namespace
 
-Volume volume(const MachineMap& map, const BoundInput& input) {
+double sip_link_bytes(const MachineMap& map, const BoundInput& input) {
   const Case c = case_of(map, input);
-  Volume volume;
-  volume.contributions = c.contributions;
-  volume.in_bytes = c.in.distinct;
-  volume.out_bytes = c.out.distinct;
   const auto others = c.ranks - 1;
   switch (input.op) {
     case CollectiveOp::all_reduce:
     case CollectiveOp::barrier:
-      volume.sip_link_bytes = 2 * others * c.bytes;
-      return volume;
+      return 2 * others * c.bytes;
     case CollectiveOp::all_gather:
     case CollectiveOp::reduce_scatter:
     case CollectiveOp::reduce:
     case CollectiveOp::broadcast:
-      volume.sip_link_bytes = others * c.bytes;
-      return volume;
+      return others * c.bytes;
     default:
       break;
   }
+  double sum = 0;
   const auto distances = sip_distances(map, input.sips);
   const std::size_t ranks = input.sips.size(), root = static_cast<std::size_t>(input.root);
   for (std::size_t from = 0; from < ranks; ++from) {
@@ -301,10 +296,10 @@ Volume volume(const MachineMap& map, const BoundInput& input) {
         const int partner = input.to.empty() ? static_cast<int>((from + 1) % ranks) : input.to[from];
         bytes = partner == static_cast<int>(to) ? c.bytes * c.per_sip : 0;
       }
-      volume.sip_link_bytes += bytes * std::max(distances[from][to], 0);
+      sum += bytes * std::max(distances[from][to], 0);
     }
   }
-  return volume;
+  return sum;
 }
 
 std::vector<Bound> collective_bounds(const MachineMap& map, const BoundInput& input) {

@@ -31,15 +31,8 @@ struct BoundInput {
   std::vector<int> to = {};
 };
 
-/// What a collective consists of, as bounds and reports count it.
-struct Volume {
-  double contributions = 1;  ///< p
-  double in_bytes = 0;       ///< of one rank's input, copies once
-  double out_bytes = 0;      ///< of one rank's output, copies once
-  /// Bytes that must pass from link to link between SIPs at least, all directions together; 0 for one SIP.
-  double sip_link_bytes = 0;
-};
-Volume volume(const MachineMap& map, const BoundInput& input);
+/// Bytes that must pass from link to link between SIPs at least, all directions together; 0 for one SIP.
+double sip_link_bytes(const MachineMap& map, const BoundInput& input);
 
 /// All lower bounds of a collective, each valid for any algorithm without reduction in the network; a single one of 0
 /// ns if there is nothing to do. Formulas: docs/collectives.md, after bench/reference/collectives/bounds.md.

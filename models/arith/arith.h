@@ -1,7 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
 #include "tlm/kernel/dtype.h"
 #include "tlm/kernel/tile.h"
@@ -52,7 +51,6 @@ DType result_type(MathOp op, DType operands);
 /// out = op(in...): every elementwise op, compare, select(bool mask, a, b), cast, copy, broadcast, transpose.
 /// Operands agree in dtype and broadcast to `out.shape`; out.dtype is result_type(), or any for cast. `out` may be the
 /// memory of an operand of its own shape and dtype, except for transpose.
-void math(MathOp op, std::initializer_list<In> in, const Out& out);
 void math(MathOp op, const In* in, std::size_t count, const Out& out);
 
 /// axis 0: over rows, out is 1 x cols, summed row by row; axis 1: rows x 1.

@@ -237,8 +237,6 @@ void check(MathOp op, const In* in, std::size_t count, const Out& out) {
 
 }  // namespace
 
-void math(MathOp op, std::initializer_list<In> in, const Out& out) { math(op, in.begin(), in.size(), out); }
-
 void math(MathOp op, const In* in, std::size_t count, const Out& out) {
   check(op, in, count, out);
   const DType dtype = in[0].dtype;

@@ -9,13 +9,12 @@ namespace kernbench {
 
 /// What one direction of a wire has sent. Statistic, unit, meaning:
 struct WireStats {
-  std::uint64_t packets = 0;         ///< packets  that were sent
-  std::uint64_t bytes = 0;           ///< bytes    of payload in them
-  Ps busy = 0;                       ///< ps       that packets held the wire
-  std::uint64_t flits = 0;           ///< flits    that were started, each counted once
-  std::uint64_t raw_bytes = 0;       ///< bytes    on the wire: flits, headers, encoding, replays
-  std::uint64_t replays = 0;         ///< times    that the sender went back to a flit that arrived badly
-  std::uint64_t replayed_bytes = 0;  ///< raw bytes that were sent in vain, from a bad flit to the request for it
+  std::uint64_t packets = 0;    ///< packets  that were sent
+  std::uint64_t bytes = 0;      ///< bytes    of payload in them
+  Ps busy = 0;                  ///< ps       that packets held the wire
+  std::uint64_t flits = 0;      ///< flits    that were started, each counted once
+  std::uint64_t raw_bytes = 0;  ///< bytes    on the wire: flits, headers, encoding, replays
+  std::uint64_t replays = 0;    ///< times    that the sender went back to a flit that arrived badly
 };
 
 /// When a packet crosses a wire, in one direction; the rule, without SystemC.
@@ -171,11 +170,10 @@ class Wire {
     if (late == 0) return;
     passage.end += late;
     epoch_ += late;
-    const std::uint64_t vain =
-        static_cast<std::uint64_t>(static_cast<unsigned __int128>(late) * link_.bytes_per_second / kPsPerSecond);
     stats_.replays += passage.replays;
-    stats_.replayed_bytes += vain;
-    stats_.raw_bytes += vain;
+    // Sent in vain, from a bad flit to the request for it.
+    stats_.raw_bytes +=
+        static_cast<std::uint64_t>(static_cast<unsigned __int128>(late) * link_.bytes_per_second / kPsPerSecond);
   }
 
   const LinkConfig link_;

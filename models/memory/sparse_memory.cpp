@@ -72,13 +72,4 @@ bool SparseMemory::read(std::uint64_t address, void* data, std::size_t bytes) co
   return all_written;
 }
 
-void SparseMemory::fill(std::uint64_t address, std::size_t bytes, std::uint8_t value) {
-  for_pages(address, bytes, [&](std::uint64_t number, std::size_t offset, std::size_t, std::size_t count) {
-    if (value == 0 && !track_written_ && find(number) == nullptr) return;  // zero already
-    Page& page = make(number);
-    std::memset(page.bytes + offset, value, count);
-    for (std::size_t i = 0; page.written && i < count; ++i) page.written->set(offset + i);
-  });
-}
-
 }  // namespace kernbench

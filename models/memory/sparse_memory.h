@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 namespace kernbench {
 
@@ -20,8 +19,6 @@ class SparseMemory {
   void write(std::uint64_t address, const void* data, std::size_t bytes);
   /// Fills `data`. Returns false if written bytes are tracked and one of these had never been written.
   bool read(std::uint64_t address, void* data, std::size_t bytes) const;
-  void fill(std::uint64_t address, std::size_t bytes, std::uint8_t value);
-  std::size_t touched_bytes() const { return pages_.size() * kPageBytes; }
 
  private:
   struct Page;

@@ -9,18 +9,6 @@ namespace kernbench::pipeline {
 
 const char* to_string(DeviceKind kind) { return kind == DeviceKind::cpu ? "cpu" : "npu"; }
 
-const char* to_string(ParamFormat format) {
-  switch (format) {
-    case ParamFormat::safetensors:
-      return "safetensors";
-    case ParamFormat::torch_save:
-      return "torch.save";
-    case ParamFormat::torch_export:
-      break;
-  }
-  return "torch.export";
-}
-
 const char* to_string(TaskKind kind) {
   constexpr const char* kNames[] = {"dfg",        "FX",         "send",       "recv",
                                     "reduce",     "all_gather", "all_reduce", "reduce_scatter",
@@ -38,7 +26,6 @@ const MetadataEntry* SuperTask::entry(const std::string& key) const {
 void Pipeline::index() {
   for (std::size_t i = 0; i < devices.size(); ++i) device_at_.emplace(devices[i].name, i);
   for (std::size_t i = 0; i < tensors.size(); ++i) tensor_at_.emplace(tensors[i].name, i);
-  for (std::size_t i = 0; i < supertasks.size(); ++i) supertask_at_.emplace(supertasks[i].name, i);
 }
 
 const Device* Pipeline::device(const std::string& name) const {
@@ -49,11 +36,6 @@ const Device* Pipeline::device(const std::string& name) const {
 const TensorInfo* Pipeline::tensor(const std::string& name) const {
   const auto found = tensor_at_.find(name);
   return found == tensor_at_.end() ? nullptr : &tensors[found->second];
-}
-
-const SuperTask* Pipeline::supertask(const std::string& name) const {
-  const auto found = supertask_at_.find(name);
-  return found == supertask_at_.end() ? nullptr : &supertasks[found->second];
 }
 
 std::string suggest_known(const std::string& text, const std::vector<std::string>& valid, const std::string& things) {

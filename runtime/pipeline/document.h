@@ -49,7 +49,6 @@ enum class TaskKind : std::uint8_t {
   output
 };
 const char* to_string(DeviceKind kind);
-const char* to_string(ParamFormat format);
 const char* to_string(TaskKind kind);  ///< as the document spells it: "FX"
 
 /// What every named part of the document has.
@@ -135,11 +134,10 @@ struct Pipeline {
   // Null: there is none of that name.
   const Device* device(const std::string& name) const;
   const TensorInfo* tensor(const std::string& name) const;
-  const SuperTask* supertask(const std::string& name) const;
   void index();  ///< makes the look-ups; the reader calls it
 
  private:
-  std::unordered_map<std::string, std::size_t> device_at_, tensor_at_, supertask_at_;
+  std::unordered_map<std::string, std::size_t> device_at_, tensor_at_;
 };
 
 struct ReadOptions {

@@ -16,12 +16,8 @@ struct BareGemm {
   std::vector<std::string> sets;  ///< changes to preset `minimal`, as --set takes them
 };
 
-struct BareGemmResult {
-  Ps array = 0;   ///< from the first operand in the array to the last result out of it
-  Ps kernel = 0;  ///< from the start of the kernel to its end
-};
-
-/// Builds the machine and runs the product, without data. Once per process. Throws std::runtime_error if it fails.
-BareGemmResult run_bare_gemm(const BareGemm& gemm);
+/// Builds the machine and runs the product, without data: the time from the first operand in the array to the last
+/// result out of it. Once per process. Throws std::runtime_error if it fails.
+Ps run_bare_gemm(const BareGemm& gemm);
 
 }  // namespace kernbench

@@ -169,10 +169,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
     if (++part < pattern.bursts_per_request()) return;
     part = 0;
     ++next;
-    if (next < config.requests && is_open()) {
-      arrives = arrival_of(next);
-      last_arrival = arrives;
-    }
+    if (next < config.requests && is_open()) arrives = arrival_of(next);
   }
   void completed(std::uint64_t i) {
     Request& request = requests[i];
@@ -230,8 +227,6 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
     result.bytes = result.bursts * channel.burst_bytes;
     result.gbps = static_cast<double>(result.bytes) / result.ns;
     result.fraction_of_peak = result.gbps * 1e9 / peak;
-    const double served = static_cast<double>(std::max(last_arrival, end));
-    result.achieved_fraction = static_cast<double>(result.bytes) / (served * 1e-12) / peak;
     const Hbm::Stats stats = hbm.stats();
     result.row_hits = stats.row_hits;
     result.row_closed = stats.row_closed;
@@ -282,7 +277,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
   unsigned part = 0;
   Burst* offered = nullptr;
   bool blocked = false, waiting = false;
-  Ps arrives = 0, last_arrival = 0, free_at = 0;
+  Ps arrives = 0, free_at = 0;
 };
 
 BareStream::BareStream(const BareStreamConfig& config, EventQueue& queue) {

@@ -41,7 +41,6 @@ struct BareStreamResult {
   double clocks = 0;  ///< the same in CK
   std::uint64_t bursts = 0, bytes = 0;
   double gbps = 0, fraction_of_peak = 0;
-  double achieved_fraction = 0;  ///< fixed, poisson: served in the time of arrivals, as a fraction of the peak
   /// Reads, ns: acceptance into the queue to the last data; `from_arrival` counts waiting outside a full queue, too.
   double mean_ns = 0, p50_ns = 0, p95_ns = 0, p99_ns = 0, mean_from_arrival_ns = 0;
   std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, refreshes = 0;

@@ -96,15 +96,10 @@ std::vector<ErrorBand> error_bands(const Fidelity& fidelity) {
 }
 
 std::string describe(const Fidelity& fidelity) {
-  std::vector<std::string> known, unknown;
+  std::vector<std::string> known;
   for (const ErrorBand& band : error_bands(fidelity)) {
-    if (band.percent < 0) {
-      unknown.emplace_back(to_string(band.part));
-    } else {
-      known.push_back(fmt::format("{} {:g}% ({})", to_string(band.part), band.percent, band.measure));
-    }
+    known.push_back(fmt::format("{} {:g}% ({})", to_string(band.part), band.percent, band.measure));
   }
-  if (!unknown.empty()) known.push_back(fmt::format("{} not measured", join(unknown)));
   return fmt::format("fidelity {}; known error: {}", to_string(fidelity), join(known, "; "));
 }
 

@@ -15,7 +15,7 @@ struct ErrorBand {
   Subsystem part;
   Grade grade;
   const char* measure;  ///< of what, against what
-  double percent;       ///< largest deviation; negative: not measured
+  double percent;       ///< largest deviation
 };
 /// The bands that hold for a run; at least one for each part.
 std::vector<ErrorBand> error_bands(const Fidelity& fidelity);

@@ -28,8 +28,7 @@ nlohmann::ordered_json bands(const Fidelity& fidelity) {
     nlohmann::ordered_json entry{{"part", to_string(band.part)},
                                  {"grade", to_string(band.grade)},
                                  {"measure", band.measure},
-                                 {"max_error_percent", nullptr}};
-    if (band.percent >= 0) entry["max_error_percent"] = band.percent;
+                                 {"max_error_percent", band.percent}};
     list.push_back(std::move(entry));
   }
   return list;

@@ -1,9 +1,6 @@
 /// HBM channels against the tables of bench/reference/hbm: its README says what each column is.
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
-#include <map>
 #include <stdexcept>
 
 #include "sc_main/rigs/bare_stream.h"
@@ -13,8 +10,6 @@
 #include "sc_main/validate/validate.h"
 
 namespace kernbench::validate {
-
-std::vector<Group> hbm_groups(const Request& request);
 
 namespace {
 
@@ -60,16 +55,14 @@ HbmDevice grade(const HbmDevices& devices, const Table& table, std::size_t row) 
 }
 
 /// One run in a process of its own; the figures as the verdicts expect them.
-enum Figure : std::size_t { kClocks, kMean, kP95, kFromArrival, kAchieved, kFigures };
+enum Figure : std::size_t { kClocks, kMean, kFromArrival, kFigures };
 std::function<Figures()> run_of(const BareStreamConfig& config) {
   return [config] {
     const BareStreamResult result = run_bare_stream(config);
     Figures figures(kFigures);
     figures[kClocks] = result.clocks;
     figures[kMean] = result.mean_ns;
-    figures[kP95] = result.p95_ns;
     figures[kFromArrival] = result.mean_from_arrival_ns;
-    figures[kAchieved] = result.achieved_fraction;
     return figures;
   };
 }

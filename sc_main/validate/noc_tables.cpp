@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <tuple>
@@ -110,13 +108,11 @@ BareMeshConfig mesh_of(const Table& table) {
 std::function<Figures()> mesh_run(const BareMeshConfig& config) {
   return [config] {
     const BareMeshResult result = run_bare_mesh(config);
-    return with_all({result.latency, result.accepted, result.arrived == result.measured ? 1.0 : 0.0},
-                    result.least_latency);
+    return with_all({result.latency, result.accepted}, result.least_latency);
   };
 }
 
-MeshFigures::MeshFigures(const Figures& figures)
-    : latency(figures.at(0)), accepted(figures.at(1)), drained(figures.at(2) != 0) {}
+MeshFigures::MeshFigures(const Figures& figures) : latency(figures.at(0)), accepted(figures.at(1)) {}
 
 Group credit_loop_group(const Table& table, const Request& request) {
   table.require({"num_vcs", "vc_buf_size_flits", "packet_flits", kAccepted});
@@ -190,7 +186,7 @@ Group zero_load_group(const Table& table, const Request& request) {
     Judged judged;
     for (const Row& row : rows) {
       const Figures& all = figures[row.run];
-      const double measured = 3 + row.links < all.size() ? all[3 + row.links] : 0;
+      const double measured = 2 + row.links < all.size() ? all[2 + row.links] : 0;
       judged.cases.push_back(judge(row.name, "min_packet_latency_cycles", row.reference, measured, 0));
     }
     return judged;

@@ -1,5 +1,4 @@
 #pragma once
-#include <vector>
 
 #include "sc_main/rigs/bare_mesh.h"
 #include "sc_main/validate/table.h"
@@ -39,7 +38,6 @@ Group sensitivity_group(const Table& table, const Request& request);
 std::function<Figures()> mesh_run(const BareMeshConfig& config);
 struct MeshFigures {
   double latency = 0, accepted = 0;
-  bool drained = false;  ///< every measured packet arrived: `latency` is that of all
   explicit MeshFigures(const Figures& figures);
 };
 

@@ -52,7 +52,7 @@ Explanation::Explanation(const topology::Plan& plan, const std::vector<ccl::Boun
       operations_(operations),
       bounds_(ccl::collective_bounds(plan.map, inputs.front())),
       groups_(inputs.size()) {
-  for (const ccl::BoundInput& input : inputs) volume_.sip_link_bytes += ccl::volume(plan.map, input).sip_link_bytes;
+  for (const ccl::BoundInput& input : inputs) least_bytes_ += ccl::sip_link_bytes(plan.map, input);
   count_links(before, after);
   count_rest(before, after);
   limit_ = judge();
@@ -141,8 +141,8 @@ std::string Explanation::judge() const {
   }
   if (any && busiest->most >= kAtBound) {
     std::string text = fmt::format("{}: {} is {} used", busiest->name, busiest->busiest, percent(busiest->most));
-    if (busiest->between_sips && volume_.sip_link_bytes > 0) {
-      const double times = busiest->bytes / volume_.sip_link_bytes;
+    if (busiest->between_sips && least_bytes_ > 0) {
+      const double times = busiest->bytes / least_bytes_;
       text += times > 1.05 ? fmt::format("; all of them carry {:.2f} times the least", times)
                            : fmt::format("; all of them carry the least there is");
     }
@@ -220,7 +220,7 @@ nlohmann::ordered_json Explanation::json(const std::string& algorithm, const ccl
                              {"directions", links.directions},
                              {"gbps_each", links.bytes_per_second / 1e9},
                              {"moved_bytes", links.bytes},
-                             {"least_bytes", links.between_sips ? Json(volume_.sip_link_bytes) : Json()},
+                             {"least_bytes", links.between_sips ? Json(least_bytes_) : Json()},
                              {"mean_utilisation", links.mean},
                              {"max_utilisation", links.most},
                              {"busiest", links.busiest}});
@@ -246,9 +246,9 @@ std::string Explanation::text(const std::string& algorithm, const ccl::Choice* c
     text += fmt::format("#   {:<24} {:>5} x {:>7.1f} GB/s  mean {:>4} most {:>4} used ({}), {} B moved", links.name,
                         links.directions, links.bytes_per_second / 1e9, percent(links.mean), percent(links.most),
                         links.busiest, static_cast<std::uint64_t>(links.bytes));
-    if (links.between_sips && volume_.sip_link_bytes > 0) {
-      text += fmt::format(", least {} B ({:.3f} times)", static_cast<std::uint64_t>(volume_.sip_link_bytes),
-                          links.bytes / volume_.sip_link_bytes);
+    if (links.between_sips && least_bytes_ > 0) {
+      text += fmt::format(", least {} B ({:.3f} times)", static_cast<std::uint64_t>(least_bytes_),
+                          links.bytes / least_bytes_);
     }
     text += "\n";
   }

@@ -70,7 +70,7 @@ class Explanation {
   const double ns_, operations_;
   const std::vector<ccl::Bound> bounds_;
   const std::size_t groups_;
-  ccl::Volume volume_;  ///< of all groups
+  double least_bytes_ = 0;  ///< over links between SIPs, of all groups
   std::vector<LinkClass> links_;
   double hbm_most_ = 0, math_most_ = 0;  ///< share of the time; HBM: of a cube's peak
   std::string hbm_busiest_;

@@ -1,4 +1,5 @@
 #pragma once
+#include <initializer_list>
 #include <random>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct Tensor {
   DType dtype;
   std::vector<std::uint64_t> bytes;
 };
+
+inline void math(MathOp op, std::initializer_list<In> in, const Out& out) { math(op, in.begin(), in.size(), out); }
 
 inline Tensor random_tensor(Shape shape, DType dtype, unsigned seed, double low = -4, double high = 4) {
   Tensor tensor(shape, dtype);

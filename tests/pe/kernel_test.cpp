@@ -139,7 +139,8 @@ TEST_F(PeKernel, AnEngineOpTakesItsClosedFormFromTheNextClockEdge) {
   const Clock math(config.math.clock_hz), gemm(config.gemm.clock_hz);
   const Ps filled =
       math.after(start_of(message) + dispatch(), pe::math_cycles(config.math, MathOp::fill, 64 * 64, DType::f16));
-  const Ps product = gemm.after(filled, pe::gemm_cycles(config.gemm, 64, 64, 64, DType::f16));
+  const Ps product =
+      gemm.after(filled, pe::GemmArray(config.gemm).take(0, {64, 64, 64, DType::f16, false, false, false}).done);
   ASSERT_EQ(bench.observer.named("gemm").size(), 1u);
   EXPECT_EQ(bench.observer.named("gemm")[0].start, filled);
   EXPECT_EQ(bench.observer.named("gemm")[0].end, product);

@@ -49,9 +49,9 @@ RunOutcome expect_chain(const std::vector<std::string>& devices, int sips, int r
   Problems problems;
   const Pipeline on_host = read_pipeline(parse_config(chain_of(hosts), "h.yaml"), {}, problems);
   HostTensor value =
-      evaluate(*build_graph(on_host, *on_host.supertask("t0"), problems), {wholes.at("x"), wholes.at("w")}).front();
+      evaluate(*build_graph(on_host, supertask(on_host, "t0"), problems), {wholes.at("x"), wholes.at("w")}).front();
   for (std::size_t i = 1; i < devices.size(); ++i)
-    value = evaluate(*build_graph(on_host, *on_host.supertask("t" + std::to_string(i)), problems), {value}).front();
+    value = evaluate(*build_graph(on_host, supertask(on_host, "t" + std::to_string(i)), problems), {value}).front();
   EXPECT_EQ(outcome.outputs.size(), 1U);
   const HostTensor& got = outcome.outputs.begin()->second;
   for (std::size_t e = 0; e < static_cast<std::size_t>(value.count()); ++e)

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -31,6 +32,12 @@ inline HostTensor values_of(const TensorType& type, std::uint64_t stream) {
     }
   }
   return tensor;
+}
+
+/// REQUIRES: there is one of that name.
+inline const SuperTask& supertask(const Pipeline& pipeline, const std::string& name) {
+  return *std::find_if(pipeline.supertasks.begin(), pipeline.supertasks.end(),
+                       [&](const SuperTask& task) { return task.name == name; });
 }
 
 /// All cases in one document: a supertask each.

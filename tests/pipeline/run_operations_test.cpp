@@ -37,7 +37,7 @@ void expect_cases(const std::map<std::string, TensorType>& inputs, const std::ve
   Problems problems;
   const Pipeline pipeline = read_pipeline(parse_config(text, "p.yaml"), {}, problems);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const SuperTask& task = *pipeline.supertask("t" + std::to_string(i));
+    const SuperTask& task = supertask(pipeline, "t" + std::to_string(i));
     std::vector<HostTensor> operands;
     for (const Text& name : task.inputs.value) operands.push_back(wholes[name.value]);
     const HostTensor expected = evaluate(*build_graph(pipeline, task, problems), operands).front();

@@ -122,7 +122,7 @@ TEST_P(PipelineExchanges, PiecesStandInOrderAlongEveryDimension) {
                             ? std::abs(a - b) <= 1e-6
                             : load_integer(got.bytes.data(), dtype, e) == load_integer(want.bytes.data(), dtype, e);
       if (!same && ++wrong == 1)
-        ADD_FAILURE() << title << ": " << pipeline.supertask("t" + name)->group.value << " " << name << ", element "
+        ADD_FAILURE() << title << ": " << supertask(pipeline, "t" + name).group.value << " " << name << ", element "
                       << e << ": " << a << ", not " << b;
     }
   }

@@ -127,7 +127,7 @@ class MachineMap {
   /// The wires between networks that packets from node to node pass, in order.
   std::function<std::vector<WireUse>(NodeId from, NodeId to)> wires;
 
-  // Filled by topology. `first_of_cube` etc. index `nodes`; kNoNode where a unit is missing.
+  // Filled by topology. kNoNode where a unit is missing.
   std::vector<Node> nodes;
   std::vector<NodeId> pe_nodes, hbm_nodes;       ///< by (sip, cube, pe), row-major
   std::vector<NodeId> sram_nodes, m_cpu_nodes;   ///< by (sip, cube)

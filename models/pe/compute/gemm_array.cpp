@@ -73,9 +73,4 @@ void GemmArray::stall(std::uint64_t cycles) {
   for (std::uint64_t* free : {&edge_free_, &load_free_, &drain_free_, &first_sums_}) *free += cycles;
 }
 
-std::uint64_t gemm_cycles(const GemmConfig& config, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype) {
-  if (m == 0 || n == 0 || k == 0) return 0;
-  return GemmArray(config).take(0, {m, n, k, dtype, false, false, false}).done;
-}
-
 }  // namespace kernbench::pe

@@ -63,7 +63,4 @@ class GemmArray {
   std::uint64_t first_sums_ = 0;  // the sums of the first fold of the last product are in TCM
 };
 
-/// Cycles of a product alone on an idle array; 0 if it has no elements.
-std::uint64_t gemm_cycles(const GemmConfig& config, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype);
-
 }  // namespace kernbench::pe
