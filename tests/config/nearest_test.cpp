@@ -32,6 +32,17 @@ TEST(Nearest, SuggestsOrLists) {
   EXPECT_EQ(suggest("depth", {"rows", "cols"}), "valid keys: rows, cols");
 }
 
+TEST(Nearest, SplitsIntoPartsThatMayBeEmpty) {
+  EXPECT_EQ(split("a,b", ','), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(split(",a,", ','), (std::vector<std::string>{"", "a", ""}));
+  EXPECT_EQ(split("", ','), std::vector<std::string>{""});
+}
+
+TEST(Nearest, TellsFilesFromNames) {
+  for (const char* file : {"a.yaml", "a.yml", "a.json", "a/b", "./a"}) EXPECT_TRUE(names_file(file)) << file;
+  for (const char* name : {"", "a", "a.txt", "yaml"}) EXPECT_FALSE(names_file(name)) << name;
+}
+
 TEST(Nearest, QuotesSafely) {
   EXPECT_EQ(quote("a\nb\x1b[31m"), "'a\\nb\\x1b[31m'");
   EXPECT_EQ(quote(std::string(100, 'x')), "'" + std::string(60, 'x') + "...'");
