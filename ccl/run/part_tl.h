@@ -12,6 +12,7 @@ class PartTl final : public Tl {
   std::int64_t program_id(int axis) const override { return tl_.program_id(axis); }
   std::int64_t num_programs(int axis) const override { return tl_.num_programs(axis); }
   ShardView shard(Va tensor) const override { return tensor == tensor_ ? part_ : tl_.shard(tensor); }
+  unsigned cube_place(Va tensor) const override { return tl_.cube_place(tensor); }
   const CollectiveCall& call() const override { return tl_.call(); }
   const Program& program(ProgramId id) const override { return tl_.program(id); }
   Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride) override {

@@ -14,22 +14,19 @@ Piece SumExchange::held(const Owner& owner, const Piece& rows, const Piece& cols
   return {begin, std::min(part.row + part.rows, rows.begin + rows.length) - begin};
 }
 
-SumExchange::SumExchange(Va b, Va c, const GemmCall& call, Tl& tl) : wide_(compute_type(call.c.dtype)), tl_(tl) {
+SumExchange::SumExchange(Va c, const GemmCall& call, Tl& tl) : wide_(compute_type(call.c.dtype)), tl_(tl) {
   const auto self = static_cast<unsigned>(tl.program_id(0));
-  const int cube = place_of_cube({{b, &call.b}, {c, &call.c}}, tl);
-  const auto in_cube = [cube](const TensorGeometry& tensor, const ShardSpec& shard) {
-    return shard.cube == (tensor.cube == CubeSplit::replicate ? 0 : cube);
-  };
+  const auto cube = static_cast<int>(tl.cube_place(c));
   const std::vector<unsigned> pes = by_place(call.pes_of_cube);
   const auto pe_of = [&](const ShardSpec& shard) { return pes.at(static_cast<std::size_t>(shard.pe)); };
   for (const ShardSpec& shard : call.b.shards()) {
-    if (!in_cube(call.b, shard) || shard.region.empty()) continue;
+    if (shard.cube != cube || shard.region.empty()) continue;
     sharers_.push_back(pe_of(shard));
     if (sharers_.back() == self) k_ = {shard.region.row, shard.region.rows};
   }
   std::sort(sharers_.begin(), sharers_.end());
   for (const ShardSpec& shard : call.c.shards()) {
-    if (!in_cube(call.c, shard) || shard.region.empty()) continue;
+    if (shard.cube != cube || shard.region.empty()) continue;
     owners_.push_back({pe_of(shard), shard.region});
     const Region& own = shard.region;
     if (part_.empty()) part_ = own;

@@ -13,7 +13,7 @@ namespace kernbench::tp {
 /// is for when those are issued. But it always comes before the next send(), so that nobody's messages wait for ever.
 class SumExchange {
  public:
-  SumExchange(Va b, Va c, const GemmCall& call, Tl& tl);
+  SumExchange(Va c, const GemmCall& call, Tl& tl);
 
   const Piece& own_k() const { return k_; }     ///< that this PE sums over; may be empty
   const Region& sums() const { return part_; }  ///< of c: what the PEs of the cube make together

@@ -33,7 +33,7 @@ class GemmLoops {
   GemmLoops(Va a, Va b, Va bias, Va c, const GemmCall& call, Tl& tl, std::optional<TensorView> residual = {})
       : call_(call),
         tl_(tl),
-        exchange_(exchanges_sums(call.mapping.kind) ? std::optional<SumExchange>(std::in_place, b, c, call, tl)
+        exchange_(exchanges_sums(call.mapping.kind) ? std::optional<SumExchange>(std::in_place, c, call, tl)
                                                     : std::nullopt),
         layout_(a, b, bias, c, call, exchange_ ? &*exchange_ : nullptr, tl, std::move(residual)) {}
 

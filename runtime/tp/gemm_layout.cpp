@@ -108,7 +108,8 @@ std::int64_t GemmLayout::block_rows() const {
 /// Where PEs hold different rows of b, each begins with its own and goes round: otherwise all would read from one
 /// memory at a time.
 void GemmLayout::begin_at_own_rows(Va b_base, const Tl& tl) {
-  if (tl.shard(b_base).rows == 0) return;
+  const ShardView here = tl.shard(b_base);
+  if (here.rows == 0 || here.cols == 0) return;
   const Region rows = own_shard(b_base, call.b, tl).region;
   const auto own = [&](const Step& step) { return step.k.begin >= rows.row; };
   std::rotate(steps.begin(), std::find_if(steps.begin(), steps.end(), own), steps.end());

@@ -19,20 +19,9 @@ OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl) {
   throw KernelError("the PE holds no part of the tensor that it is to write");
 }
 
-int place_of_cube(TensorsAt tensors, const Tl& tl) {
-  for (const auto& [base, geometry] : tensors) {
-    const ShardView own = tl.shard(base);
-    if (geometry->cube == CubeSplit::replicate || own.rows == 0 || own.cols == 0) continue;
-    for (const ShardSpec& shard : geometry->shards()) {
-      if (!shard.region.empty() && shard.offset_bytes == own.va - base) return shard.cube;
-    }
-  }
-  return 0;
-}
-
 Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl) {
   const Region own = own_shard(base, geometry, tl).region;
-  const int cube = place_of_cube({{base, &geometry}}, tl);
+  const auto cube = static_cast<int>(tl.cube_place(base));
   std::map<std::int64_t, std::int64_t> columns;  // of the cube's shards of these rows: first, number
   std::int64_t holders = 0;
   for (const ShardSpec& shard : geometry.shards()) {

@@ -1,7 +1,4 @@
 #pragma once
-#include <initializer_list>
-#include <utility>
-
 #include "runtime/runtime.h"
 #include "runtime/tensor_geometry.h"
 #include "tlm/kernel/tl.h"
@@ -21,12 +18,6 @@ OwnShard own_shard(Va base, const TensorGeometry& geometry, const Tl& tl);
 /// same rows deal them out among themselves. Its own shard where these are fewer rows than PEs, copies, or not side by
 /// side.
 Region own_rows(Va base, const TensorGeometry& geometry, const Tl& tl);
-/// Tensors of one launch, with their addresses.
-using TensorsAt = std::initializer_list<std::pair<Va, const TensorGeometry*>>;
-/// The place of the PE's cube among those that the tensors spread over: what ShardSpec::cube of a TensorGeometry
-/// counts. Cubes without PEs are not counted there, so that it is no cube's number. Of cubes that hold the same the
-/// first.
-int place_of_cube(TensorsAt tensors, const Tl& tl);
 /// PEs over which a tensor spreads, bit p for PE p, if these are the same of every cube; 0 if they are not.
 std::uint64_t pes_of_every_cube(const Tensor& tensor);
 /// The PEs of such a set by place: what ShardSpec::pe of a TensorGeometry counts.

@@ -20,6 +20,7 @@ class Recorder final : public Tl {
   std::int64_t num_programs(int axis) const override {
     return axis == 0 ? map_.pes_per_cube : axis == 1 ? map_.cubes_per_sip() : map_.sips;
   }
+  unsigned cube_place(Va) const override { throw std::logic_error("the backend gives collectives their part"); }
   ShardView shard(Va) const override { throw std::logic_error("the backend gives collectives their part"); }
   const CollectiveCall& call() const override { return call_; }
   const Program& program(ProgramId) const override { return program_; }

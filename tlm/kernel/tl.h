@@ -87,8 +87,11 @@ class Tl {
   virtual std::int64_t program_id(int axis) const = 0;    ///< 0 PE in cube, 1 cube in SIP, 2 SIP
   virtual std::int64_t num_programs(int axis) const = 0;  ///< of the machine: PEs per cube, cubes per SIP, SIPs
   virtual ShardView shard(Va tensor) const = 0;           ///< this PE's own tile of a tensor
-  virtual const CollectiveCall& call() const = 0;         ///< throws KernelError outside a collective
-  virtual const Program& program(ProgramId id) const;     ///< throws KernelError if this PE has none of that number
+  /// Cubes before this PE's that hold some of a tensor: what ShardSpec::cube counts in TensorGeometry::shards(), where
+  /// cubes without PEs, or in front of a part of the SIP, have no number.
+  virtual unsigned cube_place(Va tensor) const = 0;
+  virtual const CollectiveCall& call() const = 0;      ///< throws KernelError outside a collective
+  virtual const Program& program(ProgramId id) const;  ///< throws KernelError if this PE has none of that number
 
   // Memory. `row_stride` in elements; 0: rows are contiguous.
   virtual Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride = 0) = 0;  ///< a copy in TCM

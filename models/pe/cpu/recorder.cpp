@@ -466,15 +466,29 @@ std::int64_t Recorder::num_programs(int axis) const {
   }
 }
 
-ShardView Recorder::shard(Va tensor) const {
+const LaunchMessage::TensorArg& Recorder::argument_at(const char* call, Va tensor) const {
   for (const LaunchMessage::TensorArg& argument : env_.launch.tensors) {
-    if (argument.base != tensor) continue;
-    for (const TensorShard& shard : argument.shards) {
-      if (shard.owner == env_.self) return {tensor + shard.offset_bytes, shard.rows, shard.cols};
-    }
-    return {tensor, 0, 0};
+    if (argument.base == tensor) return argument;
   }
-  fail(fmt::format("shard({:#x})", tensor), "no tensor argument of this launch begins there");
+  fail(fmt::format("{}({:#x})", call, tensor), "no tensor argument of this launch begins there");
+}
+
+ShardView Recorder::shard(Va tensor) const {
+  for (const TensorShard& shard : argument_at("shard", tensor).shards) {
+    if (shard.owner == env_.self) return {tensor + shard.offset_bytes, shard.rows, shard.cols};
+  }
+  return {tensor, 0, 0};
+}
+
+unsigned Recorder::cube_place(Va tensor) const {
+  unsigned before = 0;
+  std::uint16_t last = env_.self.cube;
+  for (const TensorShard& shard : argument_at("cube_place", tensor).shards) {  // cube by cube
+    if (shard.owner.cube >= env_.self.cube || shard.rows == 0 || shard.cols == 0) continue;
+    if (shard.owner.cube != last) ++before;
+    last = shard.owner.cube;
+  }
+  return before;
 }
 
 const Program& Recorder::program(ProgramId id) const {

@@ -64,6 +64,7 @@ class Recorder : public Tl {
   std::int64_t program_id(int axis) const override;
   std::int64_t num_programs(int axis) const override;
   ShardView shard(Va tensor) const override;
+  unsigned cube_place(Va tensor) const override;
   const CollectiveCall& call() const override;
   const Program& program(ProgramId id) const override;
 
@@ -94,6 +95,7 @@ class Recorder : public Tl {
  private:
   using OpPtr = std::unique_ptr<Op>;
   [[noreturn]] void fail(const std::string& op, const std::string& reason) const;
+  const LaunchMessage::TensorArg& argument_at(const char* call, Va tensor) const;
   void check_enumerator(const char* op, const char* type, int value, int last) const;
   void check_shape(const char* op, Shape shape, DType dtype) const;
   void check_tile(const char* op, const Tile& tile) const;
