@@ -53,7 +53,7 @@ DType result_type(MathOp op, DType operands);
 /// memory of an operand of its own shape and dtype, except for transpose.
 void math(MathOp op, const In* in, std::size_t count, const Out& out);
 
-/// axis 0: over rows, out is 1 x cols, summed row by row; axis 1: rows x 1.
+/// axis 0: over rows, out is 1 x cols, summed row by row; axis 1: rows x 1. Without elements only where out has none.
 /// Sums along axis 1 are kept in 8 lanes (element j in lane j mod 8), which are added as
 /// ((0+4)+(2+6))+((1+5)+(3+7)). f16, bf16, f8 and f32 sum in f32.
 void reduce(ReduceKind kind, const In& in, int axis, const Out& out);
@@ -68,7 +68,7 @@ void softmax(const In& in, const Out& out);
 void gemm(const In& a, const In& b, const void* acc, const Out& c);
 
 void fill(const Out& out, double value);
-/// start, start + 1, ... in row-major order.
+/// start, start + 1, ... in row-major order; integers wrap.
 void arange(const Out& out, std::int64_t start);
 
 }  // namespace kernbench::arith

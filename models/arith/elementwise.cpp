@@ -276,7 +276,7 @@ void arange(const Out& out, std::int64_t start) {
   if (!is_defined(MathOp::arange, out.dtype)) reject(std::string("arange is not defined for ") + to_string(out.dtype));
   const auto n = static_cast<std::size_t>(out.shape.count());
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int64_t value = start + static_cast<std::int64_t>(i);
+    const auto value = static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + i);
     if (is_float(out.dtype)) {
       convert(&value, DType::i64, element(out.data, out.dtype, static_cast<std::int64_t>(i)), out.dtype, 1);
     } else {

@@ -69,7 +69,8 @@ struct Op : Hazard {
   Op* next = nullptr;              ///< in the queue it waits in
   Va va = 0;                       ///< load, store, gather: first byte
   std::uint64_t stride_bytes = 0;  ///< of rows at `va`
-  double value = 0;                ///< fill: the value; arange: the first one
+  double value = 0;                ///< fill: the value
+  std::int64_t first = 0;          ///< arange: the first value
   std::uint64_t target = 0;        ///< wait: id of the op waited for; recv: number of its last message
   std::unique_ptr<OpDetail> detail;
   Ps issued = 0, started = 0;

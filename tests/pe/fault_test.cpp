@@ -180,6 +180,76 @@ TEST(PeFault, ACompositesResultLiesOverNoneOfItsInputs) {
   EXPECT_EQ(with(gemm.c, gemm.c + 256 * 31), "c lies over bias" + why);
 }
 
+/// Of a residual beside C, tiles of C would overwrite what others have yet to read.
+TEST(PeFault, ACompositesResidualIsItsResultOrLiesElsewhere) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  CompositeGemm gemm;
+  gemm.a = kMapped;
+  gemm.b = kMapped + 0x1000;
+  gemm.c = kMapped + 0x4000;
+  gemm.m = gemm.n = gemm.k = 32;
+  gemm.ldc = 64;
+  const auto with = [&](Va residual) {
+    CompositeGemm other = gemm;
+    other.epilogue.residual = residual;
+    return other;
+  };
+  for (const Va allowed : {gemm.c, gemm.c + 64, gemm.c - 64, gemm.c + 32 * 128, gemm.c - 32 * 128}) {
+    EXPECT_TRUE(bench.launch([&](Tl& tl) { tl.composite_gemm(with(allowed)); }).faults.empty()) << allowed - gemm.c;
+  }
+  for (const Va refused : {gemm.c + 2, gemm.c - 2, gemm.c + 62, gemm.c + 128, gemm.c - 128, gemm.c + 31 * 128}) {
+    EXPECT_EQ(reason_of(bench, [&](Tl& tl) { tl.composite_gemm(with(refused)); }),
+              "kernel 'k' on sip0.cube0.pe0: composite_gemm(32x32x32 f16): c lies over the residual, of which later "
+              "tiles need what is there: give c a place of its own, or that of the residual")
+        << refused - gemm.c;
+  }
+}
+
+TEST(PeFault, ACompositesLastRowsLieWithinTheAddresses) {
+  Bench bench;
+  bench.map_hbm(0, 1 << 24);
+  const auto reason = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t lda, std::int64_t ldb,
+                          std::int64_t ldc) {
+    return reason_of(bench, [=](Tl& tl) {
+      tl.composite_gemm({kMapped, kMappedToo, kMappedToo + 0x10000, m, n, k, DType::f16, lda, ldb, ldc, {}});
+    });
+  };
+  constexpr std::int64_t kFar = std::int64_t{1} << 62;
+  const std::string where = "kernel 'k' on sip0.cube0.pe0: composite_gemm(";
+  const std::string why = " is 4611686018427387904: the last row lies beyond all addresses";
+  EXPECT_EQ(reason(5, 4, 4, kFar, 0, 0), where + "5x4x4 f16): lda" + why);
+  EXPECT_EQ(reason(5, 4, 4, 0, kFar, 0), where + "5x4x4 f16): ldb" + why);
+  EXPECT_EQ(reason(5, 4, 4, 0, 0, kFar), where + "5x4x4 f16): ldc" + why);
+  EXPECT_EQ(reason(1, 4, kFar, 0, 0, 0), where + "1x4x4611686018427387904 f16): lda" + why) << "its width, too";
+  EXPECT_EQ(reason(kFar, 4, 4, 0, 0, 0),
+            where + "4611686018427387904x4x4 f16): lda is 4: the last row lies beyond all addresses");
+  EXPECT_EQ(reason(0, 4, 4, 0, 0, 0), where + "0x4x4 f16): give positive m, n and k");
+}
+
+TEST(PeFault, ARangeOfBoolIsRefused) {
+  Bench bench;
+  EXPECT_EQ(reason_of(bench, [](Tl& tl) { tl.arange(8, DType::boolean); }),
+            "kernel 'k' on sip0.cube0.pe0: arange(1x8 bool): not defined for bool");
+  EXPECT_EQ(reason_of(bench, [](Tl& tl) { tl.arange(8, static_cast<DType>(12)); }),
+            "kernel 'k' on sip0.cube0.pe0: arange: DType(12) is none: they are numbered from 0 to 10");
+}
+
+/// It would have to make elements of none.
+TEST(PeFault, AReductionOfNothingToElementsIsRefused) {
+  Bench bench;
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.reduce(ReduceKind::sum, tl.alloc({0, 5}, DType::f32), 0);
+                      }),
+            "kernel 'k' on sip0.cube0.pe0: reduce_sum(0x5 f32): there is nothing to reduce");
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.reduce(ReduceKind::max, tl.alloc({5, 0}, DType::f32), 1);
+                      }),
+            "kernel 'k' on sip0.cube0.pe0: reduce_max(5x0 f32): there is nothing to reduce");
+}
+
 TEST(PeFault, AnEnumeratorThatThereIsNotIsRefused) {
   Bench bench;
   const std::string where = "kernel 'k' on sip0.cube0.pe0: ";
@@ -293,6 +363,34 @@ TEST(PeFault, ADirectionWithoutANeighbourListsThoseThereAre) {
                       }),
             "kernel 'k' on sip0.cube0.pe0: recv(global(7), 1x4 f16): group 0 has no neighbour in direction global(7); "
             "it has E");
+}
+
+TEST(PeFault, ADirectionWhereThereAreNoQueuesSaysWhoGivesThem) {
+  Bench bench(two_pes());
+  EXPECT_EQ(reason_of(bench,
+                      [](Tl& tl) {
+                        tl.send(Direction::north(), tl.alloc({1, 4}, DType::f16));
+                      }),
+            "kernel 'k' on sip0.cube0.pe0: send(N, 1x4 f16): group 0 has no neighbour in direction N; it has none: "
+            "init_process_group gives it queues, with ProcessGroupOptions::directions those of a kernel's own; "
+            "LaunchOptions::cube_queues those inside cubes");
+}
+
+/// Not those of another kind.
+TEST(PeFault, ADirectionThatHasNoNumberIsRefused) {
+  EXPECT_EQ(Direction::local(0x2FFF).str(), "local(12287)");
+  EXPECT_EQ(Direction::global(0xBFFF).str(), "global(49151)");
+  const auto text = [](const std::function<void()>& make) -> std::string {
+    try {
+      make();
+    } catch (const std::out_of_range& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(text([] { Direction::local(0x3001); }), "Direction::local(12289): give local(0) to local(12287)");
+  EXPECT_EQ(text([] { Direction::local(0x3000); }), "Direction::local(12288): give local(0) to local(12287)");
+  EXPECT_EQ(text([] { Direction::global(0xC000); }), "Direction::global(49152): give global(0) to global(49151)");
 }
 
 TEST(PeFault, MessagesOfAnotherSizeThanExpectedAreAFault) {

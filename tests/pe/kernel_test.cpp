@@ -1,5 +1,6 @@
 // One PE that runs kernels: identity, memory, compute, the time each op takes.
 #include <array>
+#include <limits>
 
 #include "models/pe/compute/compute_timing.h"
 #include "tests/pe/harness.h"
@@ -127,6 +128,35 @@ TEST_F(PeKernel, ComputesOnTiles) {
   EXPECT_EQ(bench.get(kB + 320, DType::f32, 6), (std::vector<double>{1, 2, -3, -4, -5, -6}));
   EXPECT_EQ(bench.get(kB + 384, DType::i8, 6), (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(bench.get(kB + 448, DType::f32, 8), std::vector<double>(8, 0.25));
+}
+
+TEST_F(PeKernel, ComparesTiles) {
+  bench.put(kA, DType::f32, {1, 2, 3});
+  Message& message = bench.launch([](Tl& tl) {
+    const Tile a = tl.load(kA, {1, 3}, DType::f32), two = tl.fill({1, 1}, DType::f32, 2);
+    tl.store(kB, tl.less(a, two));
+    tl.store(kB + 64, tl.less_equal(a, two));
+    tl.store(kB + 128, tl.equal(a, two));
+  });
+  expect_ok(message);
+  EXPECT_EQ(bench.get(kB, DType::boolean, 3), (std::vector<double>{1, 0, 0}));
+  EXPECT_EQ(bench.get(kB + 64, DType::boolean, 3), (std::vector<double>{1, 1, 0}));
+  EXPECT_EQ(bench.get(kB + 128, DType::boolean, 3), (std::vector<double>{0, 1, 0}));
+}
+
+/// Less is exact in a double.
+TEST_F(PeKernel, ARangeOfIntegersBeginsExactlyWhereItIsToldTo) {
+  constexpr std::int64_t kOdd = (std::int64_t{1} << 53) + 1;
+  Message& message = bench.launch([](Tl& tl) {
+    const Tile begin = tl.arange(2, DType::i64, kOdd), one = tl.fill({1, 2}, DType::i64, 1);
+    const Tile even = tl.fill({1, 2}, DType::i64, static_cast<double>(kOdd - 1));
+    tl.store(kB, tl.cast(begin - even - one, DType::f64));  // [0, 1]
+    const Tile last = tl.arange(2, DType::i64, std::numeric_limits<std::int64_t>::max());
+    tl.store(kC, tl.cast(last + one, DType::f64));  // wraps: [least, least + 1]
+  });
+  expect_ok(message);
+  EXPECT_EQ(bench.get(kB, DType::f64, 2), (std::vector<double>{0, 1}));
+  EXPECT_EQ(bench.get(kC, DType::f64, 1), (std::vector<double>{-0x1p63}));
 }
 
 TEST_F(PeKernel, AnEngineOpTakesItsClosedFormFromTheNextClockEdge) {
@@ -257,6 +287,21 @@ TEST_F(PeKernel, EmptyTilesCostTheirDispatchOnly) {
   Message& message = bench.launch([](Tl& tl) { tl.store(kC, tl.load(kA, {0, 16}, DType::f16)); });
   expect_ok(message);
   EXPECT_EQ(bench.duration(message), 2 * dispatch());
+}
+
+TEST_F(PeKernel, AReductionWithoutElementsIsEmpty) {
+  std::vector<Shape> shapes;
+  Message& message = bench.launch([&](Tl& tl) {
+    for (const int axis : {0, 1}) {
+      const Tile empty = tl.alloc(axis == 0 ? Shape{5, 0} : Shape{0, 5}, DType::f32);
+      const Tile sums = tl.reduce(ReduceKind::sum, empty, axis);
+      shapes.push_back(sums.shape());
+      tl.store(kC, sums);
+    }
+  });
+  expect_ok(message);
+  EXPECT_EQ(shapes, (std::vector<Shape>{{1, 0}, {0, 1}}));
+  EXPECT_EQ(bench.duration(message), 4 * dispatch());
 }
 
 TEST_F(PeKernel, WaitAndFenceStallPeCpu) {

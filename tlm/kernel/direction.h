@@ -17,8 +17,13 @@ class Direction {
   static constexpr Direction global_s() { return Direction(5); }  ///< the SIP to the south
   static constexpr Direction global_e() { return Direction(6); }  ///< the SIP to the east
   static constexpr Direction global_w() { return Direction(7); }  ///< the SIP to the west
-  static constexpr Direction local(unsigned pe) { return Direction(static_cast<std::uint16_t>(0x1000 + pe)); }
-  static constexpr Direction global(unsigned peer) { return Direction(static_cast<std::uint16_t>(0x4000 + peer)); }
+  /// PE `pe` of the same cube. Throws std::out_of_range beyond kLocals.
+  static constexpr Direction local(unsigned pe) { return numbered("local", kFirstLocal, pe, kLocals); }
+  /// Group peer `peer`. Throws std::out_of_range beyond kGlobals.
+  static constexpr Direction global(unsigned peer) { return numbered("global", kFirstGlobal, peer, kGlobals); }
+
+  static constexpr unsigned kLocals = 0x3000;   ///< that there are numbers for
+  static constexpr unsigned kGlobals = 0xC000;  ///< likewise
 
   static constexpr Direction from_code(std::uint16_t code) { return Direction(code); }  ///< of code()
 
@@ -30,7 +35,13 @@ class Direction {
   friend constexpr bool operator<(Direction a, Direction b) { return a.code_ < b.code_; }
 
  private:
+  static constexpr unsigned kFirstLocal = 0x1000, kFirstGlobal = kFirstLocal + kLocals;
   explicit constexpr Direction(std::uint16_t code) : code_(code) {}
+  static constexpr Direction numbered(const char* kind, unsigned first, unsigned number, unsigned count) {
+    if (number >= count) throw_beyond(kind, number, count);
+    return Direction(static_cast<std::uint16_t>(first + number));
+  }
+  [[noreturn]] static void throw_beyond(const char* kind, unsigned number, unsigned count);
   std::uint16_t code_ = 0;
 };
 

@@ -65,8 +65,12 @@ std::int64_t Parameters::at(const std::string& name) const {
 std::string Direction::str() const {
   static constexpr std::array kNames = {"N", "S", "E", "W", "global_N", "global_S", "global_E", "global_W"};
   if (code_ < kNames.size()) return kNames[code_];
-  if (code_ >= 0x4000) return fmt::format("global({})", code_ - 0x4000);
-  return fmt::format("local({})", code_ - 0x1000);
+  if (code_ >= kFirstGlobal) return fmt::format("global({})", code_ - kFirstGlobal);
+  return fmt::format("local({})", code_ - kFirstLocal);
+}
+
+void Direction::throw_beyond(const char* kind, unsigned number, unsigned count) {
+  throw std::out_of_range(fmt::format("Direction::{0}({1}): give {0}(0) to {0}({2})", kind, number, count - 1));
 }
 
 }  // namespace kernbench

@@ -128,13 +128,16 @@ class Tl {
   virtual void mark(const std::string& label) = 0;  ///< names what follows in traces
 
   // Sugar.
-  Tile add(const Tile& a, const Tile& b) { return math(MathOp::add, {a, b}); }          ///< a + b
-  Tile minimum(const Tile& a, const Tile& b) { return math(MathOp::minimum, {a, b}); }  ///< elementwise
-  Tile maximum(const Tile& a, const Tile& b) { return math(MathOp::maximum, {a, b}); }  ///< elementwise
-  Tile exp(const Tile& a) { return math(MathOp::exp, {a}); }                            ///< e^a
-  Tile gelu(const Tile& a) { return math(MathOp::gelu, {a}); }                          ///< by erf
-  Tile relu(const Tile& a) { return math(MathOp::relu, {a}); }                          ///< max(a, 0)
-  Tile transpose(const Tile& a) { return math(MathOp::transpose, {a}); }                ///< rows become columns
+  Tile add(const Tile& a, const Tile& b) { return math(MathOp::add, {a, b}); }                ///< a + b
+  Tile minimum(const Tile& a, const Tile& b) { return math(MathOp::minimum, {a, b}); }        ///< elementwise
+  Tile maximum(const Tile& a, const Tile& b) { return math(MathOp::maximum, {a, b}); }        ///< elementwise
+  Tile exp(const Tile& a) { return math(MathOp::exp, {a}); }                                  ///< e^a
+  Tile gelu(const Tile& a) { return math(MathOp::gelu, {a}); }                                ///< by erf
+  Tile relu(const Tile& a) { return math(MathOp::relu, {a}); }                                ///< max(a, 0)
+  Tile less(const Tile& a, const Tile& b) { return math(MathOp::less, {a, b}); }              ///< a < b, as bool
+  Tile less_equal(const Tile& a, const Tile& b) { return math(MathOp::less_equal, {a, b}); }  ///< a <= b, as bool
+  Tile equal(const Tile& a, const Tile& b) { return math(MathOp::equal, {a, b}); }            ///< a == b, as bool
+  Tile transpose(const Tile& a) { return math(MathOp::transpose, {a}); }                      ///< rows become columns
   Tile select(const Tile& mask, const Tile& a, const Tile& b) { return math(MathOp::select, {mask, a, b}); }
 };
 

@@ -32,8 +32,10 @@ const char* overwritten(const CompositeGemm& gemm) {
   const Rows c = rows_of(gemm.c, gemm.m, gemm.n, gemm.ldc);
   if (overlap(c, rows_of(gemm.a, gemm.m, gemm.k, gemm.lda))) return "a";
   if (overlap(c, rows_of(gemm.b, gemm.k, gemm.n, gemm.ldb))) return "b";
-  const Va bias = gemm.epilogue.bias;
-  return bias != 0 && overlap(c, rows_of(bias, 1, gemm.n, gemm.n)) ? "bias" : nullptr;
+  const Va bias = gemm.epilogue.bias, residual = gemm.epilogue.residual;
+  if (bias != 0 && overlap(c, rows_of(bias, 1, gemm.n, gemm.n))) return "bias";
+  const bool other = residual != 0 && residual != gemm.c;
+  return other && overlap(c, rows_of(residual, gemm.m, gemm.n, gemm.ldc)) ? "the residual" : nullptr;
 }
 
 }  // namespace kernbench::pe

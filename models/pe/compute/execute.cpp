@@ -54,7 +54,7 @@ void execute_math(const Op& op, Tcm& tcm) {
       arith::fill(out(result, computed), op.value);
       break;
     case MathOp::arange:
-      arith::arange(out(result, computed), static_cast<std::int64_t>(op.value));
+      arith::arange(out(result, computed), op.first);
       break;
     default:
       arith::math(op.math, operands.data(), op.inputs, out(result, computed));

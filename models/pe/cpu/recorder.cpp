@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "models/arith/arith.h"
 #include "models/pe/compute/composite_overlap.h"
@@ -16,6 +17,8 @@ namespace kernbench::pe {
 
 namespace {
 constexpr std::int64_t kBeyond = std::int64_t{1} << 48;  ///< elements from any place; addresses end far before
+
+bool lies_beyond(std::int64_t stride, std::int64_t rows) { return stride > kBeyond / std::max<std::int64_t>(rows, 1); }
 
 std::string text(Shape shape, DType dtype) { return fmt::format("{} {}", shape.str(), to_string(dtype)); }
 std::string text(const Tile& tile) { return text(tile.shape(), tile.dtype()); }
@@ -134,9 +137,12 @@ void Recorder::check_tile(const char* op, const Tile& tile) const {
 
 void Recorder::check_direction(const char* op, Direction direction, Shape shape, DType dtype) const {
   if (env_.directions.find(env_.launch.group, direction) != nullptr) return;
+  const std::string others = env_.directions.list(env_.launch.group);
   fail(fmt::format("{}({}, {})", op, direction.str(), text(shape, dtype)),
        fmt::format("group {} has no neighbour in direction {}; it has {}", env_.launch.group, direction.str(),
-                   env_.directions.list(env_.launch.group)));
+                   others.empty() ? "none: init_process_group gives it queues, with ProcessGroupOptions::directions "
+                                    "those of a kernel's own; LaunchOptions::cube_queues those inside cubes"
+                                  : others));
 }
 
 std::uint64_t Recorder::stride_in_bytes(const char* op, std::int64_t row_stride, Shape shape, DType dtype) const {
@@ -145,7 +151,7 @@ std::uint64_t Recorder::stride_in_bytes(const char* op, std::int64_t row_stride,
     fail(fmt::format("{}({})", op, text(shape, dtype)),
          fmt::format("row_stride is {}; give 0 or at least the {} columns", row_stride, shape.cols));
   }
-  if (row_stride > kBeyond / std::max<std::int64_t>(shape.rows, 1)) {
+  if (lies_beyond(row_stride, shape.rows)) {
     fail(fmt::format("{}({})", op, text(shape, dtype)),
          fmt::format("row_stride is {}: the last row lies beyond all addresses", row_stride));
   }
@@ -323,10 +329,15 @@ Tile Recorder::fill(Shape shape, DType dtype, double value) {
 }
 
 Tile Recorder::arange(std::int64_t n, DType dtype, std::int64_t start) {
+  const Shape shape{1, n};
+  check_shape("arange", shape, dtype);
+  if (!arith::is_defined(MathOp::arange, dtype)) {
+    fail(fmt::format("arange({})", text(shape, dtype)), fmt::format("not defined for {}", to_string(dtype)));
+  }
   OpPtr op = make(OpKind::math, Unit::math);
   op->math = MathOp::arange;
-  op->value = static_cast<double>(start);
-  return result("arange", std::move(op), {1, n}, dtype);
+  op->first = start;
+  return result("arange", std::move(op), shape, dtype);
 }
 
 Tile Recorder::broadcast(const Tile& a, Shape shape) {
@@ -347,13 +358,14 @@ Tile Recorder::reduce(ReduceKind kind, const Tile& a, int axis) {
   check_tile(name.c_str(), a);
   const std::string call = fmt::format("{}({})", name, text(a));
   if (axis != 0 && axis != 1) fail(call, fmt::format("axis is {}; give 0 (over rows) or 1 (over columns)", axis));
-  if (a.shape().count() == 0) fail(call, "there is nothing to reduce");
+  const Shape shape = axis == 0 ? Shape{1, a.shape().cols} : Shape{a.shape().rows, 1};
+  if (a.shape().count() == 0 && shape.count() > 0) fail(call, "there is nothing to reduce");
   if (!arith::is_defined(kind, a.dtype())) fail(call, fmt::format("not defined for {}", to_string(a.dtype())));
   OpPtr op = make(OpKind::reduce, Unit::math);
   op->reduce = kind;
   op->axis = static_cast<std::uint8_t>(axis);
   add_input(*op, a);
-  return result("reduce", std::move(op), axis == 0 ? Shape{1, a.shape().cols} : Shape{a.shape().rows, 1}, a.dtype());
+  return result("reduce", std::move(op), shape, a.dtype());
 }
 
 Tile Recorder::softmax(const Tile& a) {
@@ -370,21 +382,23 @@ void Recorder::composite_gemm(const CompositeGemm& gemm) {
                    static_cast<int>(Activation::sigmoid));
   const std::string call = fmt::format("composite_gemm({}x{}x{} {})", gemm.m, gemm.n, gemm.k, to_string(gemm.dtype));
   if (gemm.m <= 0 || gemm.n <= 0 || gemm.k <= 0) fail(call, "give positive m, n and k");
-  const auto check_leading = [&](const char* name, std::int64_t leading, std::int64_t width) {
-    if (leading != 0 && leading < width)
-      fail(call, fmt::format("{} is {}; give 0 or at least {}", name, leading, width));
+  const auto check_leading = [&](const char* name, std::int64_t leading, std::int64_t rows, std::int64_t width) {
+    if (leading == 0) leading = width;
+    if (leading < width) fail(call, fmt::format("{} is {}; give 0 or at least {}", name, leading, width));
+    if (lies_beyond(leading, rows))
+      fail(call, fmt::format("{} is {}: the last row lies beyond all addresses", name, leading));
   };
-  check_leading("lda", gemm.lda, gemm.k);
-  check_leading("ldb", gemm.ldb, gemm.n);
-  check_leading("ldc", gemm.ldc, gemm.n);
+  check_leading("lda", gemm.lda, gemm.m, gemm.k);
+  check_leading("ldb", gemm.ldb, gemm.k, gemm.n);
+  check_leading("ldc", gemm.ldc, gemm.m, gemm.n);
   if (const auto activation = to_math(gemm.epilogue.activation);
       activation && !arith::is_defined(*activation, gemm.dtype)) {
     fail(call, fmt::format("activation {} is not defined for {}", to_string(*activation), to_string(gemm.dtype)));
   }
   if (!arith::gemm_is_defined(gemm.dtype, gemm.dtype)) fail(call, "there is no product of this dtype");
   if (const char* input = overwritten(gemm)) {
-    fail(call,
-         fmt::format("c lies over {}, of which later tiles need what is there: give c a place of its own", input));
+    fail(call, fmt::format("c lies over {}, of which later tiles need what is there: give c a place of its own{}",
+                           input, input == std::string_view("the residual") ? ", or that of the residual" : ""));
   }
   OpPtr op = make(OpKind::composite, Unit::composite);
   const CompositePlan plan(env_.config, gemm, 0);

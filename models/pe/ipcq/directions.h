@@ -19,13 +19,13 @@ class DirectionTable {
     const auto found = pairs_.find({group, direction});
     return found == pairs_.end() ? nullptr : found->second;
   }
-  /// "N, E, global_W"; "none" for a group without neighbours.
+  /// "N, E, global_W"; empty for a group without neighbours.
   std::string list(std::uint16_t group) const {
     std::string text;
     for (const auto& [key, pair] : pairs_) {
       if (key.first == group) text += (text.empty() ? "" : ", ") + key.second.str();
     }
-    return text.empty() ? "none" : text;
+    return text;
   }
 
  private:
