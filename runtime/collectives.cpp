@@ -8,6 +8,7 @@
 
 #include "ccl/contract/legal.h"
 #include "runtime/collective_request.h"
+#include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {
@@ -171,6 +172,7 @@ class Call {
 };
 
 void Call::check_member() {
+  refuse_unknown(who_, "ReduceOp", call_.reduce_op, ReduceOp::prod);
   if (member_ < 0) {
     throw std::invalid_argument(
         fmt::format("{}: rank {} is not a member of process group {}", who_, rank_, group_.id()));

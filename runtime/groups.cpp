@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {
@@ -57,6 +58,7 @@ void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_siz
 }
 
 ProcessGroup& Groups::make_group(const ProcessGroupOptions& wanted, std::vector<int> ranks) {
+  refuse_unknown("init_process_group", "Scope", wanted.scope, Scope::pe);
   if (rank_pes_.empty() && ProcessGroup::world_size(wanted)) {
     throw std::invalid_argument("new_group: world_size in ccl.yaml makes ranks PEs, but those of the program are SIPs");
   }

@@ -168,7 +168,8 @@ class Context {
   /// Returns when one of the handles is complete: the place of the first such. Throws as wait, for that one;
   /// std::invalid_argument without handles or on an empty one.
   std::size_t wait_any(const std::vector<Handle>& handles);
-  /// Completes when `time` of simulated time has passed: work of the rank that the machine does not see.
+  /// Completes when `time` of simulated time has passed: work of the rank that the machine does not see. Throws
+  /// std::invalid_argument if that is beyond 2^63 - 1 ps of the clock, as every negative number is.
   Handle timer(Ps time, const std::string& name);
   /// Completes when somebody calls fulfil: how ranks tell each other that they may go on.
   Handle promise(const std::string& name);

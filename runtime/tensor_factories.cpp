@@ -7,12 +7,17 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
 #include "tlm/sim/random.h"
 
 namespace kernbench {
 
 namespace {
+void check_type(DType dtype, const std::string& tensor) {
+  refuse_unknown(fmt::format("tensor '{}'", tensor), "DType", dtype, DType::boolean);
+}
+
 std::vector<std::uint8_t> encode(const std::vector<double>& values, DType dtype) {
   std::vector<std::uint8_t> raw(values.size() * size_of(dtype));
   for (std::size_t i = 0; i < values.size(); ++i) store_element(raw.data(), dtype, i, values[i]);
@@ -47,6 +52,7 @@ Tensor Context::empty(Shape shape, DType dtype, const DPPolicy& policy, const st
 
 Tensor Context::from_bytes(const std::vector<std::uint8_t>& data, Shape shape, DType dtype, const DPPolicy& policy,
                            const std::string& name) {
+  check_type(dtype, name);
   const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(shape.count(), 0)) * size_of(dtype);
   if (data.size() != bytes) {
     throw std::invalid_argument(fmt::format("tensor '{}': {} {} has {} bytes, the data {}", name, shape.str(),
@@ -59,6 +65,7 @@ Tensor Context::from_bytes(const std::vector<std::uint8_t>& data, Shape shape, D
 
 Tensor Context::from_host(const std::vector<double>& data, Shape shape, DType dtype, const DPPolicy& policy,
                           const std::string& name) {
+  check_type(dtype, name);
   return from_bytes(encode(data, dtype), shape, dtype, policy, name);
 }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/enumerator.h"
 #include "runtime/host_memory.h"
 #include "runtime/runtime_impl.h"
 
@@ -118,6 +119,7 @@ void map_range(const MachineMap& map, const Tensor::State& tensor, const std::ve
 
 Tensor TensorMemory::place(int rank, int sip, Shape shape, DType dtype, const DPPolicy& policy, const std::string& name,
                            bool clear) {
+  refuse_unknown(fmt::format("tensor '{}'", name), "DType", dtype, DType::boolean);
   if (shape.rows < 1 || shape.cols < 1) {
     throw std::invalid_argument(fmt::format("tensor '{}': shape {} is empty: give at least 1x1", name, shape.str()));
   }

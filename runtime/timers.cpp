@@ -10,7 +10,8 @@ namespace kernbench {
 
 namespace {
 constexpr const char* kPromise = "promise";
-}
+constexpr Ps kLastInstant = kNever / 2;  ///< 106 days; what is beyond was a negative number, or leads past the end
+}  // namespace
 
 Messages::StatePtr Messages::own_handle(int rank, std::string kind, std::string name) {
   runtime_.program.check_open();
@@ -26,6 +27,11 @@ Messages::StatePtr Messages::own_handle(int rank, std::string kind, std::string 
 
 Messages::StatePtr Messages::start_timer(int rank, Ps time, std::string name) {
   auto state = own_handle(rank, "timer", std::move(name));
+  if (time > kLastInstant - std::min(state->submitted, kLastInstant)) {
+    throw std::invalid_argument(
+        fmt::format("timer '{}': {} ps from {} ps on end beyond the clock's last instant, {} ps", state->name, time,
+                    state->submitted, kLastInstant));
+  }
   state->sent = true;  // it completes by itself: a drain may wait for it
   const std::uint64_t number = next_timer_++;
   timers_.emplace(number, state);

@@ -57,6 +57,33 @@ std::vector<std::string> refusals(const std::vector<std::function<void(Context&)
 }
 using Texts = std::vector<std::string>;
 
+TEST(CollectiveCall, AnEnumeratorThatThereIsNotIsRefused) {
+  const auto none = static_cast<ReduceOp>(9);
+  const auto type = static_cast<DType>(55);
+  EXPECT_EQ(refusals({[&](Context& ctx) { ctx.all_reduce_async(make(ctx, 20), none); },
+                      [&](Context& ctx) { ctx.reduce_scatter_async(make(ctx, 60), make(ctx, 20), none); },
+                      [&](Context& ctx) {
+                        ctx.zeros({1, 2}, type, spread(), "z");
+                      },
+                      [&](Context& ctx) {
+                        ctx.from_host({1, 2}, {1, 2}, type, spread(), "z");
+                      },
+                      [&](Context& ctx) {
+                        ctx.from_bytes({1, 2}, {1, 2}, type, spread(), "z");
+                      },
+                      [](Context& ctx) {
+                        ProcessGroupOptions options;
+                        options.scope = static_cast<Scope>(7);
+                        ctx.new_group({1}, options);
+                      }}),
+            (Texts{"all_reduce: ReduceOp(9) is none: they are numbered from 0 to 4",
+                   "reduce_scatter: ReduceOp(9) is none: they are numbered from 0 to 4",
+                   "tensor 'z': DType(55) is none: they are numbered from 0 to 10",
+                   "tensor 'z': DType(55) is none: they are numbered from 0 to 10",
+                   "tensor 'z': DType(55) is none: they are numbered from 0 to 10",
+                   "init_process_group: Scope(7) is none: they are numbered from 0 to 2"}));
+}
+
 TEST(CollectiveCall, CountsMustFitTheOperation) {
   EXPECT_EQ(refusals({[](Context& ctx) { ctx.all_gather_async(make(ctx, 20), make(ctx, 50)); },
                       [](Context& ctx) { ctx.reduce_scatter_async(make(ctx, 20), make(ctx, 20)); },

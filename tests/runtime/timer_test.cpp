@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "tests/runtime/host_run.h"
@@ -40,6 +42,31 @@ TEST_P(Timers, CompleteWhenTheirTimeHasPassed) {
       2);
   EXPECT_TRUE(outcome.finished);
   EXPECT_THAT(ends, ::testing::Each(Ps{2'200}));
+}
+
+TEST_P(Timers, EndWithinTheClocksRange) {
+  HostRun host(kTwoSips, options());
+  constexpr Ps kLast = (Ps{1} << 63) - 1;
+  std::vector<std::string> texts;
+  const auto outcome = host.run(
+      [&](Context& ctx) {
+        if (ctx.rank() != 0) return;
+        ctx.wait(ctx.timer(1'000, "begin"));
+        for (const Ps time : {static_cast<Ps>(-5), kLast - 999}) {
+          try {
+            (void)ctx.timer(time, "work");
+          } catch (const std::invalid_argument& error) {
+            texts.emplace_back(error.what());
+          }
+        }
+        ctx.wait(ctx.timer(kLast - 1'000, "the longest"));
+        EXPECT_EQ(ctx.now(), kLast);
+      },
+      2);
+  EXPECT_TRUE(outcome.finished);
+  const std::string why = " ps from 1000 ps on end beyond the clock's last instant, 9223372036854775807 ps";
+  EXPECT_THAT(texts, ::testing::ElementsAre("timer 'work': 18446744073709551611" + why,
+                                            "timer 'work': 9223372036854774808" + why));
 }
 
 TEST_P(Timers, OfARankThatHasEndedHoldNobodyUp) {
