@@ -13,10 +13,7 @@ void list_workloads(const std::vector<std::string>& plugins) {
   WorkloadCatalogue catalogue;
   for (const std::string& plugin : plugins) catalogue.add_plugin(plugin);
   fmt::print("Workloads (kernbench run WORKLOAD):\n");
-  for (const WorkloadFactory make : catalogue.factories()) {
-    const auto workload = make();
-    fmt::print("  {:<18}{}\n", workload->name(), workload->help());
-  }
+  for (const auto& workload : catalogue.all()) fmt::print("  {:<18}{}\n", workload->name(), workload->help());
 }
 
 void list_presets() {

@@ -20,10 +20,7 @@ int print_help(const WorkloadCatalogue& catalogue, Workload* workload) {
     fmt::print(
         "Usage: kernbench run WORKLOAD [OPTIONS]\n       kernbench run --from RESULT.json\n\nWorkloads ('kernbench run "
         "WORKLOAD --help' for its options):\n");
-    for (const WorkloadFactory make : catalogue.factories()) {
-      const auto entry = make();
-      fmt::print("  {:<18}{}\n", entry->name(), entry->help());
-    }
+    for (const auto& entry : catalogue.all()) fmt::print("  {:<18}{}\n", entry->name(), entry->help());
     fmt::print("\nExample:\n  kernbench run all_reduce -b 1K -e 64K -f 4 --topology minimal\n");
     return 0;
   }

@@ -11,6 +11,7 @@
 
 #include "runtime/runtime.h"
 #include "sc_main/run/simulation.h"
+#include "sc_main/workloads/plugin.h"
 #include "tlm/config/problems.h"
 #include "waves/output_file.h"
 
@@ -31,6 +32,9 @@ ExitCode classify(const std::exception_ptr& error, std::string& text) {
   } catch (const std::invalid_argument& e) {
     text = e.what();
     return ExitCode::bad_input;
+  } catch (const PluginError& e) {
+    text = e.what();
+    return ExitCode::program_failed;
   } catch (const OutputError& e) {
     text = e.what();
     return ExitCode::environment;

@@ -10,7 +10,6 @@
 #include <iterator>
 #include <set>
 #include <stdexcept>
-#include <system_error>
 #include <systemc>
 
 #include "ccl/select/registry.h"
@@ -101,39 +100,60 @@ void refuse_code(const std::string& from, const Arguments& before, const Argumen
   }
 }
 
-/// What a plug-in throws is its program's failure, whatever its type says of the tool's own workloads; what it has from
-/// the tool and the machine stays what it is.
-void rethrow_as_programs(const std::exception_ptr& error) {
+/// Thrown where the simulation would begin, when a run is only checked.
+struct NothingRefused {};
+
+/// What a plug-in's run() throws is its program's failure, whatever its type says of the tool's own workloads; what it
+/// has from the tool and the machine stays what it is.
+std::exception_ptr as_programs(const std::exception_ptr& error, const std::string& plugin) {
   std::string text;
+  const ExitCode code = classify(error, text);
   try {
     std::rethrow_exception(error);
   } catch (const SpawnError& failure) {
-    if (classify(error, text) != ExitCode::bad_input) throw;
-    text = failure.what();
-  } catch (const std::system_error&) {
-    throw;
-  } catch (const std::exception& failure) {
-    if (classify(error, text) != ExitCode::internal || dynamic_cast<const std::logic_error*>(&failure) != nullptr ||
-        dynamic_cast<const sc_core::sc_report*>(&failure) != nullptr)
-      throw;
-    text = failure.what();
+    if (code != ExitCode::bad_input) return error;
+    return std::make_exception_ptr(RunEnded(ExitCode::program_failed, failure.what()));
+  } catch (const sc_core::sc_report&) {
+    return error;
+  } catch (const NothingRefused&) {
+    return error;
+  } catch (...) {
+    return code == ExitCode::internal ? std::make_exception_ptr(PluginError(plugin, "run()", error)) : error;
   }
-  throw RunEnded(ExitCode::program_failed, text);
 }
 
-/// Thrown where the simulation would begin, when a run is only checked.
-struct NothingRefused {};
+/// Where no workload is named, the place of the word that was meant to name one; their number: there is none.
+std::size_t misnamed_workload(const Arguments& arguments) {
+  CommonOptions common;
+  MachineOptions machine;
+  po::options_description known;
+  known.add(machine.describe()).add(common.describe());
+  std::size_t values = 0;  // that may follow
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word.rfind('-', 0) != 0 && values-- == 0) return i;
+    if (word.rfind('-', 0) != 0) continue;
+    const bool has_value = word.find('=') != std::string::npos;
+    const po::option_description* option = known.find_nothrow(word.rfind("--", 0) == 0 ? word.substr(2) : word, false);
+    values = has_value ? 0 : option == nullptr ? arguments.size() : option->semantic()->max_tokens();
+  }
+  return arguments.size();
+}
 }  // namespace
 
 std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {
+  const auto taken = [&](std::size_t place) {
+    if (place == arguments.size()) return std::string();
+    const auto word = arguments.begin() + static_cast<std::ptrdiff_t>(place);
+    std::string name = *word;
+    arguments.erase(word);
+    return name;
+  };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const bool first = i == 0 && arguments[i].rfind('-', 0) != 0;
-    if (!first && catalogue.make(arguments[i]) == nullptr) continue;
-    std::string name = arguments[i];
-    arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
-    return name;
+    if (first || catalogue.make(arguments[i]) != nullptr) return taken(i);
   }
-  return {};
+  return taken(misnamed_workload(arguments));
 }
 
 WorkloadCatalogue catalogue_of(const Arguments& arguments) {
@@ -171,7 +191,7 @@ Run::Run(Arguments arguments) {
   if (!workload_)
     throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
 
-  foreign_ = !catalogue.is_own(name);
+  plugin_ = catalogue.plugin_of(name);
   po::options_description all, own;
   workload_->add_options(own);
   all.add(own).add(machine_.describe()).add(common_.describe());
@@ -372,7 +392,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   try {
     report = workload_->run(session);
   } catch (...) {
-    error = std::current_exception();
+    error = plugin_.empty() ? std::current_exception() : as_programs(std::current_exception(), plugin_);
   }
   for (const std::string& glob : simulation.unmatched_filters()) {
     say(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)));
@@ -401,7 +421,6 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
                     readable(result_.sim_time)));
   if (!late && simulation.trace_is_empty())
     say("kernbench: warning: the trace is empty: nothing is within --trace-filter and --trace-window\n");
-  if (error && foreign_) rethrow_as_programs(error);
   if (error) std::rethrow_exception(error);
 
   result_.results = std::move(report.results);

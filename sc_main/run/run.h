@@ -78,7 +78,7 @@ class Run {
 
   HostClock host_;
   std::unique_ptr<Workload> workload_;
-  bool foreign_ = false;  // a plug-in's
+  std::string plugin_;  // that it came with; empty: it is the tool's
   MachineOptions machine_;
   CommonOptions common_;
   std::optional<EarlierRun> earlier_;
@@ -89,7 +89,8 @@ class Run {
   Render render_;
 };
 
-/// Takes the workload's name out of the arguments: the first one, or wherever a workload is named.
+/// Takes the workload's name out of the arguments: the first one, or wherever a workload is named; where none is, the
+/// first word that is no option nor what may be the value of one. Empty: there is no such word.
 std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments);
 /// The tool's workloads and those of the plug-ins that the arguments name. Throws std::invalid_argument.
 WorkloadCatalogue catalogue_of(const Arguments& arguments);

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <systemc>
 #include <vector>
@@ -34,23 +36,38 @@ const Plugin* plugin_of() {
   return &plugin;
 }
 
+/// What a plug-in's workload threw outside of its ranks: its program has failed.
+class PluginError : public std::runtime_error {
+ public:
+  /// `call`: into the plug-in, as in "name()". The text names both, and what was thrown.
+  PluginError(const std::string& plugin, const std::string& call, const std::exception_ptr& thrown);
+};
+
 /// The workloads that `kernbench run` knows: those of the tool and those of plug-ins. A plug-in stays open for the life
 /// of the process, since kernels of it may outlive its workload.
+///
+/// Whatever a workload of a plug-in throws from what it is asked before its run comes as PluginError, but for what it
+/// refuses (std::invalid_argument, ConfigError) and what this computer lacks (std::system_error, std::bad_alloc).
 class WorkloadCatalogue {
  public:
   WorkloadCatalogue();  ///< those of the tool
 
   /// Opens a shared library and adds its workloads. Throws std::invalid_argument: a file that cannot be opened, without
-  /// the symbol, of another ABI version, or with a name that is there already.
+  /// the symbol, of another ABI version, or with a name that is there already; PluginError.
   void add_plugin(const std::string& path);
 
   std::unique_ptr<Workload> make(const std::string& name) const;  ///< nothing if there is none of that name
-  bool is_own(const std::string& name) const;                     ///< one of the tool's
+  std::string plugin_of(const std::string& name) const;           ///< that it came with; empty: it is the tool's
   std::vector<std::string> names() const;                         ///< in the order in which they were added
-  const std::vector<WorkloadFactory>& factories() const { return factories_; }  ///< likewise
+  std::vector<std::unique_ptr<Workload>> all() const;             ///< likewise
 
  private:
-  std::vector<WorkloadFactory> factories_;
+  struct Entry {
+    WorkloadFactory factory;
+    std::string plugin;  ///< empty: the tool's own
+    std::unique_ptr<Workload> make() const;
+  };
+  std::vector<Entry> entries_;
 };
 
 }  // namespace kernbench

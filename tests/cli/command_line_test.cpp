@@ -89,6 +89,24 @@ TEST(CommandLine, NamesTheNearestOptionAndWorkload) {
   EXPECT_THAT(tool({"run"}).err, StartsWith("kernbench: error: no workload given\n  hint: workloads: "));
 }
 
+/// Wherever it stands: behind options that every run has, but not behind what only a workload could know.
+TEST(CommandLine, NamesTheNearestWorkloadBesidePlugInsToo) {
+  const Tool tool;
+  const std::string plugin = KERNBENCH_RUNAWAY_WORKLOAD;
+  const std::vector<std::vector<std::string>> named{
+      {"--plugin", plugin, "runawya"},
+      {"--plugin=" + plugin, "runawya", "--mode", "loop"},
+      {"-q", "--set", "system.sips.count=2", "runawya", "--plugin", plugin},
+      {"--plugin", plugin, "runawya", "--help"}};
+  for (std::vector<std::string> arguments : named) {
+    arguments.insert(arguments.begin(), "run");
+    expect_refused(tool(arguments), "unknown workload 'runawya'\n  hint: did you mean 'runaway'?");
+  }
+  const Outcome none = tool({"run", "--plugin", plugin, "--load", "0.1", "0.2"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, StartsWith("kernbench: error: no workload given\n  hint: workloads: "));
+}
+
 TEST(CommandLine, RefusesValuesThatDoNotFit) {
   const Tool tool;
   expect_refused(tool({"run", "all_reduce", "--data", "maybe"}), "--data is 'maybe'\n  hint: give 'on' or 'off'");

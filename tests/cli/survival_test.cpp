@@ -283,6 +283,44 @@ TEST(Survival, ARanksFailureIsTheCauseWhateverOthersCatch) {
   }
 }
 
+/// Outside of its ranks, too: before its run, in it, behind it.
+TEST(Survival, WhatAPlugInThrowsNamesItAndTheCallWhateverItsType) {
+  const Tool tool;
+  const std::string plugin = "throwing.so";  // long paths are shortened
+  std::filesystem::create_symlink(KERNBENCH_THROWING_WORKLOAD, tool.file(plugin));
+  const auto run = [&](const std::string& how) {
+    setenv("KERNBENCH_THROWS", how.c_str(), 1);
+    Outcome outcome = tool({"run", "--plugin", plugin, "throwing", "--topology", "minimal"});
+    unsetenv("KERNBENCH_THROWS");
+    return outcome;
+  };
+  EXPECT_EQ(run("").code, 0) << "nothing else is wrong with it";
+  const std::map<std::string, std::string> calls{{"constructor", "its constructor"},
+                                                 {"name", "name()"},
+                                                 {"add_options", "add_options()"},
+                                                 {"check_options", "check_options()"},
+                                                 {"files", "files()"},
+                                                 {"observer", "observer()"},
+                                                 {"run", "run()"},
+                                                 {"end", "run()"}};
+  for (const auto& [how, call] : calls) {
+    const std::string whose = "kernbench: error: plug-in '" + plugin + "': " + call + " threw";
+    for (const char* type : {"", " runtime", " range", " 3"}) {
+      const Outcome outcome = run(how + type);
+      EXPECT_EQ(outcome.code, 8) << how << type;
+      EXPECT_EQ(outcome.err,
+                whose + (std::string(type) == " 3" ? " something that is not a std::exception\n" : ": the cause\n"))
+          << how << type;
+    }
+    EXPECT_EQ(run(how + " invalid").code, 2) << how << ": refused";
+  }
+  setenv("KERNBENCH_THROWS", "help", 1);
+  const Outcome list = tool({"list", "--workloads", "--plugin", plugin});
+  unsetenv("KERNBENCH_THROWS");
+  EXPECT_EQ(list.code, 8);
+  EXPECT_EQ(list.err, "kernbench: error: plug-in '" + plugin + "': help() threw: the cause\n");
+}
+
 TEST(Survival, RacesThatDebugFindsAreNoSuccess) {
   const Tool tool;
   const std::vector<std::string> race{
