@@ -152,6 +152,7 @@ void Scheduler::yield(Worker& worker, State state) {
   pass_baton();
   if (current() != worker.rank) {  // otherwise its own turn comes at once
     const OwnExceptions own;
+    const StackGuard::Left left(*worker.guard);
     sc_core::wait(worker.wake);
   }
   worker.state = State::running;
@@ -164,7 +165,7 @@ void Scheduler::run(Worker& worker) {
     sc_core::wait(worker.wake);
     worker.state = State::running;
     dispatcher_.synchronise();
-    body_(worker.rank);
+    call_body(worker);
   } catch (const sc_core::sc_unwind_exception&) {
     throw;  // kill() and end_live_workers() have entered its state
   } catch (...) {
@@ -180,6 +181,17 @@ void Scheduler::run(Worker& worker) {
   progress_.ended.fetch_add(1, std::memory_order_relaxed);
   set_running(-1);
   pass_baton();
+}
+
+/// SystemC keeps the lowest page of a thread's stack from being touched. Where that stack lies is known from where this
+/// stands, near its other end.
+void Scheduler::call_body(Worker& worker) {
+  constexpr std::size_t kBelow = std::size_t{256} << 10, kNearEnd = std::size_t{16} << 10;
+  const auto* const here = static_cast<const std::byte*>(__builtin_frame_address(0));
+  worker.guard.emplace(here - kStackBytes - kBelow, here - kStackBytes + kNearEnd, std::size_t{kStackBytes},
+                       StackOwner{nullptr, {}, worker.rank});
+  const StackGuard::Entered entered(*worker.guard);
+  body_(worker.rank);
 }
 
 void Scheduler::fail(Worker& worker, std::exception_ptr error) {

@@ -5,12 +5,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <systemc>
 #include <utility>
 
 #include "tlm/sim/dispatcher.h"
+#include "tlm/sim/stack_guard.h"
 
 namespace kernbench {
 
@@ -42,6 +44,7 @@ class Scheduler {
     std::string waits_for;        ///< while waiting
     std::function<bool()> until;  ///< while waiting: its condition
     std::exception_ptr error;
+    std::optional<StackGuard> guard;  ///< while its thread lives
     sc_core::sc_event wake;
     sc_core::sc_process_handle process;
     bool live() const { return state == State::ready || state == State::running || state == State::waiting; }
@@ -93,6 +96,7 @@ class Scheduler {
   void set_running(int rank) { progress_.running_rank.store(rank, std::memory_order_relaxed); }
   void yield(Worker& worker, State state);
   void run(Worker& worker);
+  void call_body(Worker& worker);
   void fail(Worker& worker, std::exception_ptr error);
   void end_live_workers();
   void pass_baton();

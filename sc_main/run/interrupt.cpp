@@ -7,8 +7,8 @@
 #include <csignal>
 #include <string_view>
 
-#include "models/pe/cpu/stack_guard.h"
 #include "sc_main/run/exit_code.h"
+#include "tlm/sim/stack_guard.h"
 
 namespace kernbench {
 namespace {
@@ -54,7 +54,7 @@ void end_unheard(int) {
 Interrupt::Interrupt(If ends) {
   requested_by_signal = false;
   waits_to_be_heard = ends == If::soon;
-  pe::StackGuard::before_end(remove_temporaries);
+  StackGuard::before_end(remove_temporaries);
   std::signal(SIGVTALRM, end_unheard);
   std::signal(SIGINT, handle);
   std::signal(SIGTERM, handle);

@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+#include <string>
+
 #include "tests/cli/tool_runner.h"
 
 namespace kernbench {
@@ -147,6 +151,16 @@ TEST(Failure, AKernelThatOverflowsItsStackIsNamed) {
   }
 }
 
+TEST(Failure, ARankThatOverflowsItsStackIsNamed) {
+  const Tool tool;
+  for (const char* mode : {"rank_locals", "rank_recursion"}) {
+    const Outcome outcome = run_runaway(tool, mode);
+    EXPECT_EQ(outcome.code, 8) << mode << outcome.err;
+    EXPECT_EQ(outcome.err, "kernbench: error: rank 1 overflowed its stack of 512 KiB: keep large arrays in vectors\n");
+    EXPECT_THAT(left_in(tool), ::testing::IsEmpty()) << mode;
+  }
+}
+
 TEST(Failure, EmptyTilesAreErrorsThatNameTheCall) {
   const Tool tool;
   const Outcome one = run_runaway(tool, "one_tile"), both = run_runaway(tool, "tiles"),
@@ -192,6 +206,20 @@ TEST(Failure, ContentsAreMadeWhenTheDeviceHasRoomForThem) {
 }
 
 #ifndef KERNBENCH_SANITIZED
+/// Whatever memory the process may have: it is no shortage of that.
+TEST(Failure, ANullPointerIsTheFaultOfTheKernelOrRankThatUsesIt) {
+  const Tool tool;
+  const std::map<std::string, std::string> owners{{"null", "kernel 'null' on sip0.cube0.pe0"}, {"rank_null", "rank 1"}};
+  for (const char* limit : {"", kLittleMemory}) {
+    for (const auto& [mode, owner] : owners) {
+      const Outcome outcome = tool.shell(limit + quoted(KERNBENCH_BINARY) + " run --plugin " +
+                                         KERNBENCH_RUNAWAY_WORKLOAD + " runaway --topology minimal --mode " + mode);
+      EXPECT_EQ(outcome.code, 8) << limit << mode << outcome.err;
+      EXPECT_EQ(outcome.err, "kernbench: error: " + owner + " used a null pointer\n");
+    }
+  }
+}
+
 /// Asked before there is any of it, with both figures and what helps; without data it runs.
 TEST(Failure, DataThatThisComputerHasNoRoomForIsTheEnvironmentsFault) {
   const Tool tool;

@@ -33,10 +33,23 @@ void one_tile_kernel(Tl& tl) { static_cast<void>(Tile() + tl.fill({1, 1}, DType:
 void tiles_kernel(Tl&) { static_cast<void>(Tile() * Tile()); }
 void shape_kernel(Tl&) { static_cast<void>(Tile().shape()); }
 
+/// Touches its frame page by page, as every plug-in does that is built as documented.
+__attribute__((noinline)) int large_locals() {
+  volatile char locals[800'000];
+  locals[0] = 1;
+  return locals[0];
+}
+void write_to_null() {
+  int* volatile nowhere = nullptr;
+  *nowhere = 1;
+}
+void null_kernel(Tl&) { write_to_null(); }
+
 /// Kernels that go wrong by themselves, by mode.
-const std::map<std::string, void (*)(Tl&)> kKernels{{"kernel", endless_kernel},      {"locals", locals_kernel},
-                                                    {"recursion", recursion_kernel}, {"one_tile", one_tile_kernel},
-                                                    {"tiles", tiles_kernel},         {"shape", shape_kernel}};
+const std::map<std::string, void (*)(Tl&)> kKernels{
+    {"kernel", endless_kernel},    {"locals", locals_kernel}, {"recursion", recursion_kernel},
+    {"one_tile", one_tile_kernel}, {"tiles", tiles_kernel},   {"shape", shape_kernel},
+    {"null", null_kernel}};
 
 class Runaway final : public Workload {
  public:
@@ -48,7 +61,8 @@ class Runaway final : public Workload {
         "mode", boost::program_options::value(&mode_)->default_value("loop"),
         "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much; runtime, "
         "invalid: rank 1 throws; swallow: and rank 0 catches everything; stop: sc_stop(); outside: no rank throws; "
-        "race: two PEs write one place; late: a check of 1 s behind the simulation; or a kernel of kKernels");
+        "race: two PEs write one place; late: a check of 1 s behind the simulation; rank_recursion, rank_locals: "
+        "rank 1 overflows its stack; rank_null: it writes to a null pointer; or a kernel of kKernels");
   }
   Report run(Session& session) override {
     if (mode_ == "outside") throw std::runtime_error("the cause");
@@ -65,6 +79,10 @@ class Runaway final : public Workload {
       }
       if (const auto kernel = kKernels.find(mode_); kernel != kKernels.end() && ctx.rank() == 0)
         ctx.launch(mode_ == "kernel" ? "endless" : mode_, LaunchOptions{{{0, 0, 0}}}, kernel->second);
+      if (mode_ == "rank_recursion") ctx.barrier();  // when others have had turns, too
+      if (mode_ == "rank_recursion" && ctx.rank() == 1) deeper(10'000);
+      if (mode_ == "rank_locals" && ctx.rank() == 1) large_locals();
+      if (mode_ == "rank_null" && ctx.rank() == 1) write_to_null();
       if (mode_ == "stop" && ctx.rank() == 1) sc_core::sc_stop();
       if (mode_ == "swallow") {
         if (ctx.rank() == 1) throw std::runtime_error("the cause");

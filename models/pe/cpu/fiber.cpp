@@ -1,6 +1,6 @@
 #include "models/pe/cpu/fiber.h"
 
-#include "models/pe/cpu/stack_guard.h"
+#include "tlm/sim/stack_guard.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -61,7 +61,9 @@ void KernelFiber::run() {
 void KernelFiber::switch_in() {
   if (label_.activity != nullptr) label_.activity->enter(label_.kernel, label_.pe);
   {
-    const StackGuard guard(stack_.base - stack_.guard_bytes, stack_.base, label_.kernel, label_.pe);
+    StackGuard guard(stack_.base - stack_.guard_bytes, stack_.base, StackPool::kStackBytes,
+                     {&label_.kernel, label_.pe, -1});
+    const StackGuard::Entered entered(guard);
     leave(&fake_outside_, stack_.base, stack_.bytes);
     inside_ = std::move(inside_).resume();
     arrive(fake_outside_, nullptr, nullptr);
