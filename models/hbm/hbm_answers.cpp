@@ -12,7 +12,8 @@ void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
   target.booked += burst.count;
   target.busy =
       (burst_time != 0 ? target.booked * each * burst_time : clock.span(target.booked * each * gaps.burst)) * together;
-  target.usage->busy(end - std::min(end, length), end, target.busy - before, burst.count * burst_bytes, burst.count);
+  target.usage->busy(end - std::min(end, length), end, target.busy - before, burst.count * burst_bytes,
+                     static_cast<std::uint32_t>(burst.count * each * together));
 }
 
 /// Books the column commands that a channel has decided.

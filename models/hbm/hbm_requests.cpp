@@ -123,7 +123,9 @@ void Hbm::Impl::accept_part(std::uint32_t id, Channel& target, const Piece& piec
   Access& access = accesses[id];
   const unsigned queued = accept(target, access.port, piece, write, write ? kNoAccess : id, now, waited);
   if (target.usage != nullptr)
-    target.usage->level(target.timing->waiting(false) + target.timing->waiting(true), queue.now());
+    target.usage->level(std::uint64_t{target.timing->waiting(false) + target.timing->waiting(true)} *
+                            (wide ? pseudo_channels_per_slice : 1),
+                        queue.now());
   if (write) return;
   access.undecided += queued;
   target.open_reads += queued;

@@ -6,6 +6,7 @@
 #include "tests/memory/hbm_stack.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/ext/train.h"
+#include "tlm/observe/usage.h"
 
 namespace kernbench {
 namespace {
@@ -147,6 +148,28 @@ TEST(WideSlice, ObservedTakesTheSameTimesAndItsBusesAddUp) {
   for (std::size_t i = 0; i < 256; ++i)
     EXPECT_EQ(stacks.each_in.records[i].response, stacks.wide_in.records[i].response) << i;
   EXPECT_EQ(buses.busy, stacks.each.stats().busy);
+}
+
+TEST(WideSlice, ItsUsageAddsUpToItsChannels) {
+  TwoStacks stacks;
+  UsageBook book(64);
+  Usage* const usage = book.add(stacks.wide.pseudo_channels_of_usage());
+  stacks.wide.observe_usage(0, usage);
+  for (unsigned i = 0; i < 32; ++i) stacks.send(0, i % 4 == 1, std::uint64_t{i} * kTrain);
+  stacks.error();
+  Hbm::Stats slice;
+  const unsigned channels = TwoStacks::config().channels / stacks.wide.usages();
+  for (unsigned i = 0; i < channels; ++i) {
+    const Hbm::Stats one = stacks.wide.channel_stats(i);
+    slice.reads += one.reads;
+    slice.writes += one.writes;
+    slice.bytes += one.bytes;
+    slice.busy += one.busy;
+  }
+  EXPECT_EQ(slice.bytes, 32U * kTrain);
+  EXPECT_EQ(usage->sum().messages, slice.reads + slice.writes);
+  EXPECT_EQ(usage->sum().bytes, slice.bytes);
+  EXPECT_EQ(usage->sum().busy, slice.busy);
 }
 
 TEST(WideSlice, LooselyTimedAgreesWithApproximatelyTimedWhenIdle) {

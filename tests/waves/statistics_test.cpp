@@ -195,6 +195,15 @@ TEST(Statistics, EveryInvariantIsComparedAndInBothGrades) {
   }
 }
 
+// There the pseudo channels of a slice go in step, and are told of together.
+TEST(Statistics, HoldWhereQueuesHaveLongSlotsInTheFastGrade) {
+  const Tool tool;
+  const ordered_json json =
+      statistics_of(tool, {"run", "stream", "--topology", "minimal", "--set", "pe.ipcq.slot_size=64KiB", "--bytes",
+                           "16K", "--block", "4K", "--fidelity", "fast"});
+  EXPECT_GT(json["totals"]["hbm_channel"]["bytes"], 0);
+}
+
 // Every kind of part that moves bytes has some, and one that has is busy.
 TEST(Statistics, HaveEveryKindOfPart) {
   const Tool tool;
