@@ -437,8 +437,8 @@ TEST(PeFault, AnErrorSurfacesAtTheSameInstantWhateverTheWindow) {
   EXPECT_EQ(times[0], times[1]);
 }
 
-TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) {
-  Bench bench(two_pes());
+void fail_while_every_engine_works(const Bench::Options& options) {
+  Bench bench(options);
   bench.map_hbm(0, 1 << 24);
   bench.join(0, 1);
   bench.ending = Bench::Ending::failed;
@@ -462,6 +462,14 @@ TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) {
   EXPECT_EQ(bench.pool.outstanding(), 0u);
   Message& next = bench.launch([](Tl& tl) { tl.store(kMappedToo, tl.load(kMapped, {1, 8}, DType::f16)); });
   EXPECT_EQ(bench.answers(next, CommandKind::done), 1u);
+}
+
+TEST(PeFault, AFailedKernelLetsGoOfEveryEngine) { fail_while_every_engine_works(two_pes()); }
+
+TEST(PeFault, AFailedKernelLetsGoOfWhatTcmsLatencyKeeps) {
+  Bench::Options options = two_pes();
+  options.config.tcm.latency = 5'000'000;
+  fail_while_every_engine_works(options);
 }
 
 TEST(PeFault, ACompositesTileMayFault) {

@@ -89,6 +89,52 @@ TEST(PeIpcq, AMessageTakesTcmReadWayWriteAndCopy) {
   EXPECT_EQ(copies[1].end, visible + (cycle - tcm.time_for(256)) + cycle + tcm.time_for(2048));
 }
 
+/// It is on the way once where a message leaves TCM, where it enters the slot and where it is copied.
+TEST(PeIpcq, TcmsLatencyShiftsAMessageOfManyPacketsAndSlotsThreeTimes) {
+  Bench::Options options = two_pes();
+  constexpr Ps kLatency = 1'000'000;
+  options.config.tcm.latency = kLatency;
+  Bench bench(options);
+  bench.join(0, 1);
+  const auto slots = static_cast<std::int64_t>(options.config.ipcq.slots);
+  const std::int64_t elements = slots * options.config.ipcq.slot_bytes / 2;
+  Message& message = bench.launch({
+      {std::uint16_t{0},
+       [=](Tl& tl) {
+         tl.send(kEast, tl.alloc({1, elements}, DType::f16));
+       }},
+      {std::uint16_t{1},
+       [=](Tl& tl) {
+         tl.recv(kWest, {1, elements}, DType::f16);
+       }},
+  });
+  expect_done(bench, message);
+  const Rate tcm(options.config.tcm.bytes_per_second);
+  const Ps cycle = Clock(options.config.tcm.clock_hz).at(1);
+  const Ps begin = Bench::body(message).first_start + options.config.cpu.dispatch;
+  std::vector<Ps> data, credits;
+  for (const auto& packet : bench.sent) {
+    if (packet.kind == PacketKind::ipcq_data) data.push_back(packet.time);
+    if (packet.kind == PacketKind::ipcq_credit) credits.push_back(packet.time);
+  }
+  ASSERT_EQ(data.size(), static_cast<std::size_t>(elements) * 2 / 256);
+  for (std::size_t i = 0; i < data.size(); ++i) EXPECT_EQ(data[i], begin + (i + 1) * tcm.time_for(256) + kLatency) << i;
+  const auto copies = bench.observer.named("ipcq_copy");
+  ASSERT_EQ(copies.size(), 2U);
+  const auto slot_packets = static_cast<std::size_t>(options.config.ipcq.slot_bytes / 256);
+  const Ps visible = data[slot_packets - 1] + options.latency + tcm.time_for(256) + kLatency;
+  EXPECT_EQ(copies[1].start, visible);
+  ASSERT_EQ(credits.size(), static_cast<std::size_t>(slots));
+  // Slots follow each other at the rate of the ports; a write begins a bank cycle behind the read beside it.
+  const Ps slot = tcm.time_for(options.config.ipcq.slot_bytes);
+  for (std::size_t i = 0; i < credits.size(); ++i) {
+    EXPECT_GE(credits[i], visible + (i + 1) * slot + kLatency) << i;
+    EXPECT_LE(credits[i], visible + (i + 1) * slot + kLatency + 2 * i * cycle) << i;
+  }
+  EXPECT_GE(copies[1].end, credits.back());
+  EXPECT_LE(copies[1].end, credits.back() + 2 * cycle);
+}
+
 TEST(PeIpcq, TheMessageAfterAFullRingWaitsForTheFirstCredit) {
   Bench bench(two_pes());
   bench.join(0, 1);

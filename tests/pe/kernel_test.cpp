@@ -349,5 +349,60 @@ TEST_F(PeSetup, SetupPerOpAndWalkPerMissStopIssue) {
   EXPECT_EQ(bench.duration(next_page), dispatch() + 7'000 + 11'000 + round_trip() + tcm_time(256));
 }
 
+/// Ports are pipelined: what leaves TCM is later by its latency, not slower.
+class PeTcmLatency : public PeKernel {
+ protected:
+  static constexpr Ps kLatency = 100'000;
+  static Bench::Options options(Ps latency, std::uint16_t pes) {
+    Bench::Options o;
+    o.pes = pes;
+    o.config.tcm.latency = latency;
+    return o;
+  }
+  PeTcmLatency() : PeKernel(options(kLatency, 2)) {}
+};
+
+TEST_F(PeTcmLatency, IsPaidOnceByAStoreHoweverManyBurstsItHas) {
+  Message& message = bench.launch([](Tl& tl) { tl.store(kC, tl.alloc({1, 4096}, DType::f16)); });
+  expect_ok(message);
+  std::vector<Ps> bursts;
+  for (const auto& packet : bench.sent) {
+    if (packet.kind == PacketKind::write) bursts.push_back(packet.time);
+  }
+  ASSERT_EQ(bursts.size(), 32U);
+  for (std::size_t i = 0; i < bursts.size(); ++i)
+    EXPECT_EQ(bursts[i], start_of(message) + dispatch() + (i + 1) * tcm_time(kBurst) + kLatency) << i;
+  EXPECT_EQ(bench.duration(message), dispatch() + 32 * tcm_time(kBurst) + kLatency + round_trip());
+}
+
+TEST_F(PeTcmLatency, OfAStoreHoldsNoMoreBurstsThanMayBeOutstanding) {
+  const auto outstanding = std::uint64_t{bench.options.config.dma.outstanding};
+  Message& message = bench.launch([&](Tl& tl) {
+    tl.store(kC, tl.alloc({1, static_cast<std::int64_t>(outstanding * kBurst)}, DType::f16));
+  });
+  expect_ok(message);  // two rounds, each with a way from TCM of its own
+  EXPECT_EQ(bench.duration(message),
+            dispatch() + 2 * (tcm_time(kBurst) + kLatency + round_trip()) + (outstanding - 1) * tcm_time(kBurst));
+}
+
+TEST_F(PeTcmLatency, KeepsATileUntilTheLastOfItHasLeft) {
+  bench.put(kA, DType::f16, std::vector<double>(2048, 1));
+  bench.put(kB, DType::f16, std::vector<double>(2048, 2));
+  const auto share =
+      static_cast<std::int64_t>(bench.options.config.tcm.bytes / bench.options.config.cpu.kernel_contexts);
+  Message& message = bench.launch([share](Tl& tl) {
+    // All but so much is taken: the second load gets the place of the first.
+    const Tile others = tl.alloc({1, share - 4096}, DType::i8);
+    tl.store(kC, tl.load(kA, {1, 2048}, DType::f16));
+    tl.store(kC + 0x10000, tl.load(kB, {1, 2048}, DType::f16));
+  });
+  expect_ok(message);
+  EXPECT_EQ(bench.get(kC, DType::f16, 2048), std::vector<double>(2048, 1));
+  EXPECT_EQ(bench.get(kC + 0x10000, DType::f16, 2048), std::vector<double>(2048, 2));
+  const auto loads = bench.observer.named("dma_read");
+  ASSERT_EQ(loads.size(), 2U);
+  EXPECT_EQ(loads[1].start, loads[0].end + 16 * tcm_time(kBurst) + kLatency);
+}
+
 }  // namespace
 }  // namespace kernbench

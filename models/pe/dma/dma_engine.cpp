@@ -39,6 +39,7 @@ struct DmaEngine::Job final : ResponseHandler {
   Op& op;
   BurstPlan plan;
   std::uint32_t pending = 0;  // responses to come
+  std::uint32_t leaving = 0;  // of those, bursts that TCM's latency keeps
   bool all_issued = false;
   Ps first_burst = kNever;          // when it was injected
   std::array<Ps, kDelays> spent{};  // of the burst that ended last
@@ -92,7 +93,7 @@ void DmaEngine::pause_until(Ps time, Then then) {
     services_.spend(then == Then::inject ? Spent::tcm : Spent::setup, then == Then::inject  ? Services::Part::tcm
                                                                       : kind_ == Kind::read ? Services::Part::dma_r
                                                                                             : Services::Part::dma_w);
-    if (then == Then::inject) inject();
+    if (then == Then::inject) leave();
     advance();
   });
 }
@@ -138,45 +139,68 @@ bool DmaEngine::next_burst() {
   if (kind_ == Kind::write) {
     read_ = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes);
     const Ps ready = read_ - std::min(read_, services_.streamed(burst_.bytes));
-    if (ready > services_.now()) {
-      pause_until(ready, Then::inject);
+    const Ps passed = ready - services_.config.tcm.latency;
+    if (passed > services_.now()) {
+      pause_until(passed, Then::inject);
       return true;
     }
   }
-  inject();
+  leave();
   return true;
 }
 
-void DmaEngine::inject() {
-  Job& job = *issuing_;
+/// Issue goes on with the next burst. The data of this one, if it is a write's, have passed TCM's port and are here
+/// `latency` later.
+void DmaEngine::leave() {
   has_burst_ = false;
-  const NodeId node = services_.map.resolve(burst_.at);
+  Job& job = *issuing_;
+  ++job.pending;
+  outstanding_ += packets_of(burst_.bytes);
+  const Ps latency = kind_ == Kind::write ? services_.config.tcm.latency : 0;
+  if (latency == 0) return inject(job, burst_, read_);
+  ++job.leaving;
+  leaving_.push_back({&job, burst_, read_, services_.cause()});
+  services_.queue.at(services_.now() + latency, [this] {
+    const Leaving next = leaving_.front();
+    leaving_.erase(leaving_.begin());
+    services_.follow(next.cause);
+    services_.spend(Spent::tcm, Services::Part::tcm);
+    --next.job->leaving;
+    inject(*next.job, next.burst, next.read);
+    if (next.job->all_issued && next.job->leaving == 0) sink_.reads_done(next.job->op);
+    advance();
+  });
+}
+
+void DmaEngine::inject(Job& job, const Burst& burst, Ps read) {
+  const NodeId node = services_.map.resolve(burst.at);
   if (node == kNoNode) {
-    sink_.fault(job.op, Fault::Kind::bus, component(), fmt::format("there is no memory at {}", burst_.at.str()));
+    --job.pending;
+    outstanding_ -= packets_of(burst.bytes);
+    sink_.fault(job.op, Fault::Kind::bus, component(), fmt::format("there is no memory at {}", burst.at.str()));
+    complete_when_done(job);
     return;
   }
-  if (!job.space) job.space = burst_.at.kind;
+  if (!job.space) job.space = burst.at.kind;
   if (services_.races != nullptr) {
     if (job.text == nullptr) job.text = std::make_shared<const std::string>(text_of(job.op));
     const KernelContext& context = *job.op.context;
-    services_.check_races(context.message, context.launch().kernel, job.text, burst_.at, burst_.bytes,
+    services_.check_races(context.message, context.launch().kernel, job.text, burst.at, burst.bytes,
                           kind_ == Kind::write);
   }
   const PacketKind kind = kind_ == Kind::read ? PacketKind::read : PacketKind::write;
-  tlm::tlm_generic_payload& payload = services_.payload(kind, node, burst_.at.encode(), burst_.bytes);
+  tlm::tlm_generic_payload& payload = services_.payload(kind, node, burst.at.encode(), burst.bytes);
   if (kind_ == Kind::write && services_.options.data) {
-    services_.tcm.read(burst_.tcm, payload.get_data_ptr(), burst_.bytes);
+    services_.tcm.read(burst.tcm, payload.get_data_ptr(), burst.bytes);
   }
   Packet& packet = Packet::of(payload);
   packet.op = job.op.id;
   packet.user = static_cast<ResponseHandler*>(&job);
-  packet.tag = burst_.tcm;
-  if (kind_ == Kind::write && burst_.bytes > kMaxPacketBytes) packet.complete = read_;
+  packet.tag = burst.tcm;
+  if (kind_ == Kind::write && burst.bytes > kMaxPacketBytes) packet.complete = read;
   if (job.first_burst == kNever) job.first_burst = services_.now();
-  ++job.pending;
-  outstanding_ += packets_of(burst_.bytes);
-  (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst_.bytes;
-  if (Usage* own = usage()) own->busy(services_.now(), services_.now(), burst_.bytes, 0);
+  (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst.bytes;
+  if (Usage* own = usage()) own->busy(services_.now(), services_.now(), burst.bytes, 0);
   services_.inject(payload);
 }
 
@@ -185,7 +209,7 @@ void DmaEngine::end_of_bursts() {
   issuing_ = nullptr;
   has_burst_ = false;
   job.all_issued = true;
-  if (kind_ == Kind::write) sink_.reads_done(job.op);
+  if (kind_ == Kind::write && job.leaving == 0) sink_.reads_done(job.op);
   complete_when_done(job);
 }
 

@@ -29,7 +29,8 @@ class DmaEngine {
   struct Job;
   bool begin_job();
   bool next_burst();
-  void inject();  // burst_
+  void leave();
+  void inject(Job& job, const Burst& burst, Ps read);
   void end_of_bursts();
   enum class Then { go_on, inject };
   void pause_until(Ps time, Then then);
@@ -48,6 +49,14 @@ class DmaEngine {
   EngineQueues queues_;
   Job* issuing_ = nullptr;  // whose bursts are being issued
   Job* all_ = nullptr;      // that one and those that wait for responses
+  /// A burst of a write whose data have passed TCM's port.
+  struct Leaving {
+    Job* job;
+    Burst burst;
+    Ps read;
+    Cause cause;
+  };
+  std::vector<Leaving> leaving_;  // in order; those whose data TCM's latency keeps
   Burst burst_;
   Ps read_ = 0;  // when TCM has read all of it; writes
   bool has_burst_ = false;

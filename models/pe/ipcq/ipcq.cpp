@@ -51,7 +51,7 @@ std::string Ipcq::install(const NeighbourEntry& entry) {
     return problem(fmt::format("there is no memory at {}", base.str()));
   }
   QueuePair* old = directions_.find(entry.group, entry.direction);
-  if (old != nullptr && (old->sending != nullptr || old->receiving != nullptr))
+  if (old != nullptr && (old->sending != nullptr || old->receiving != nullptr || !old->leaving.empty()))
     return problem("the queue pair is in use");
   auto pair = std::make_unique<QueuePair>(*this, entry);
   if (old != nullptr && old->entry.peer == entry.peer && old->entry.source == entry.source) {
@@ -117,7 +117,8 @@ void Ipcq::abandon(const KernelContext& context, std::vector<Op*>& removed) {
   for (const auto& pair : pairs_) {
     pair->sends.remove(context, removed);
     pair->receives.remove(context, removed);
-    if (pair->sending != nullptr && pair->sending->aborted && !pair->in_message) {
+    const bool leaves = pair->sending != nullptr && pair->sending->started != kNever && !pair->leaving.empty();
+    if (pair->sending != nullptr && pair->sending->aborted && !pair->in_message && !leaves) {
       removed.push_back(pair->sending);
       pair->sending = nullptr;
       pair->no_credit_since = kNever;

@@ -37,10 +37,22 @@ struct QueuePair {
   std::uint32_t message_sent = 0;
   std::uint16_t slot = 0;
   bool in_message = false;
-  bool handing_over = false;  ///< a packet's data are being read from TCM
+  bool reading = false;  ///< a packet's data pass TCM's port
   Ps no_credit_since = kNever;
   Cause send_cause;  ///< of what it sends, or of its being blocked
   CausePlace place;
+  /// A packet whose data have passed TCM's port.
+  struct Leaving {
+    Op* op = nullptr;
+    std::uint64_t of_send = 0;     ///< bytes of the send, and
+    std::uint32_t of_message = 0;  ///< of the slot message before it
+    std::uint32_t bytes = 0, message_bytes = 0;
+    std::uint16_t slot = 0;
+    bool last = false, ends = false;  ///< of its message, of its send
+    Ps read = 0;                      ///< when all its data are here
+    Cause cause;
+  };
+  std::vector<Leaving> leaving;  ///< in order; those whose data TCM's latency keeps
 
   // Receiving.
   ReceiveRing ring;
@@ -93,13 +105,14 @@ class Ipcq {
   QueuePair& pair_of(const Op& op) const;
   void advance_send(QueuePair& pair);
   bool begin_message(QueuePair& pair);
-  void hand_over(QueuePair& pair, std::uint32_t bytes, Ps read);
-  void end_send(QueuePair& pair);
+  void passed_port(QueuePair& pair, std::uint32_t bytes, Ps read);
+  void hand_over(QueuePair& pair, const QueuePair::Leaving& next);
+  void end_send(QueuePair& pair, Op& op);
   void arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes);
   void write_to_memory(QueuePair& pair, tlm::tlm_generic_payload& payload, const Packet& packet);
   void advance_receive(QueuePair& pair);
   void copy_from_tcm(QueuePair& pair);
-  void slot_read(QueuePair& pair, Ps written);
+  void slot_read(QueuePair& pair, Ps written, Ps later);
   void end_receive(QueuePair& pair, Ps written);
   void return_credit(QueuePair& pair, std::uint16_t slot);
   void publish_level(Direction direction);

@@ -107,7 +107,7 @@ void Ipcq::advance_receive(QueuePair& pair) {
   if (op.started == kNever) op.started = services_.now();
   pair.copying = true;
   if (expected == 0) {
-    slot_read(pair, services_.now());
+    slot_read(pair, services_.now(), 0);
   } else if (pair.ring_in_tcm()) {
     copy_from_tcm(pair);
   } else {
@@ -128,15 +128,16 @@ void Ipcq::copy_from_tcm(QueuePair& pair) {
     services_.tcm.write(to, data.data(), bytes);
   }
   pair.receive_cause = services_.cause();
-  services_.queue.at(read, [this, &pair, written] {
+  const Ps latency = services_.config.tcm.latency;
+  services_.queue.at(read - latency, [this, &pair, written, latency] {
     services_.follow(pair.receive_cause);
     services_.spend(Spent::tcm, Services::Part::tcm);
-    slot_read(pair, written);
+    slot_read(pair, written, latency);
   });
 }
 
-/// The slot may be used again; its data are in the tile at `written`.
-void Ipcq::slot_read(QueuePair& pair, Ps written) {
+/// The ports are free for the next slot. This one may be used again `later`; its data are in the tile at `written`.
+void Ipcq::slot_read(QueuePair& pair, Ps written, Ps later) {
   const std::uint16_t slot = pair.ring.head();
   const std::uint32_t bytes = pair.ring.head_bytes();
   if (services_.races != nullptr) {
@@ -144,7 +145,19 @@ void Ipcq::slot_read(QueuePair& pair, Ps written) {
   }
   pair.ring.pop();
   publish_level(pair.entry.direction);
-  return_credit(pair, slot);
+  const auto credit = [this, &pair, slot, later] {
+    if (later != 0 && slot < pair.slot_causes.size()) {
+      services_.follow(pair.slot_causes[slot]);
+      services_.spend(Spent::tcm, Services::Part::tcm);
+    }
+    return_credit(pair, slot);
+  };
+  if (later == 0) {
+    credit();
+  } else {
+    if (slot < pair.slot_causes.size()) pair.slot_causes[slot] = services_.cause();
+    services_.queue.at(services_.now() + later, credit);
+  }
   pair.copying = false;
   pair.received += bytes;
   ++pair.statistics.messages_received;
@@ -225,7 +238,7 @@ void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) 
     if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), payload.get_data_length());
   }
   issue();
-  if (pending_ == 0 && issued_ == bytes_) pair.unit.slot_read(pair, written_);
+  if (pending_ == 0 && issued_ == bytes_) pair.unit.slot_read(pair, written_, 0);
 }
 
 }  // namespace kernbench::pe

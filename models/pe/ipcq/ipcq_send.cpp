@@ -18,7 +18,7 @@ PhysicalAddress further(PhysicalAddress address, std::uint64_t bytes) {
 }  // namespace
 
 void Ipcq::advance_send(QueuePair& pair) {
-  if (pair.handing_over) return;
+  if (pair.reading) return;
   if (pair.sending == nullptr) {
     if (pair.sends.head == nullptr || pair.sends.head->pending > 0) return;
     pair.sending = &pair.sends.pop();
@@ -26,7 +26,7 @@ void Ipcq::advance_send(QueuePair& pair) {
     pair.sending->started = kNever;
     sink_.room();
   }
-  if (!pair.in_message && !begin_message(pair)) return;
+  if (!pair.in_message && (pair.sending->aborted || !begin_message(pair))) return;
   const std::uint64_t at = slot_offset(pair, pair.slot) + pair.message_sent;
   const PhysicalAddress& ring = pair.entry.peer_ring_base;
   const bool in_tcm = ring.kind == MemoryKind::tcm;
@@ -35,12 +35,43 @@ void Ipcq::advance_send(QueuePair& pair) {
   const std::uint64_t to_boundary = longest - (origin + at) % longest;
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
-  pair.handing_over = true;
+  pair.reading = true;
   pair.send_cause = services_.cause();
   const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
   // A train leaves with its first packet.
-  services_.queue.at(std::max(services_.now(), read - std::min(read, services_.streamed(bytes))),
-                     [this, &pair, bytes, read] { hand_over(pair, bytes, read); });
+  const Ps ready = std::max(services_.now(), read - std::min(read, services_.streamed(bytes)));
+  services_.queue.at(ready - services_.config.tcm.latency,
+                     [this, &pair, bytes, read] { passed_port(pair, bytes, read); });
+}
+
+/// What leaves next has passed TCM's port, which is free for what follows; it is here `latency` later.
+void Ipcq::passed_port(QueuePair& pair, std::uint32_t bytes, Ps read) {
+  services_.follow(pair.send_cause);
+  services_.spend(Spent::tcm, Services::Part::tcm);
+  pair.reading = false;
+  QueuePair::Leaving next{
+      pair.sending, pair.sent, pair.message_sent, bytes, pair.message_bytes, pair.slot, false, false, read, {}};
+  pair.sent += bytes;
+  pair.message_sent += bytes;
+  next.last = pair.message_sent == pair.message_bytes;
+  next.ends = next.last && pair.sent == pair.sending->in[0].bytes();
+  if (next.last) pair.in_message = false;
+  if (next.ends) pair.sending = nullptr;
+  if (const Ps latency = services_.config.tcm.latency; latency == 0) {
+    hand_over(pair, next);
+  } else {
+    next.cause = services_.cause();
+    pair.leaving.push_back(next);
+    services_.queue.at(services_.now() + latency, [this, &pair] {
+      const QueuePair::Leaving here = pair.leaving.front();
+      pair.leaving.erase(pair.leaving.begin());
+      services_.follow(here.cause);
+      services_.spend(Spent::tcm, Services::Part::tcm);
+      hand_over(pair, here);
+      advance_send(pair);
+    });
+  }
+  advance_send(pair);
 }
 
 /// Takes the next slot of the peer's ring; false if there is none.
@@ -77,42 +108,34 @@ bool Ipcq::begin_message(QueuePair& pair) {
   return true;
 }
 
-void Ipcq::hand_over(QueuePair& pair, std::uint32_t bytes, Ps read) {
-  Op& op = *pair.sending;
-  pair.handing_over = false;
-  services_.follow(pair.send_cause);
-  services_.spend(Spent::tcm, Services::Part::tcm);
-  const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, pair.slot) + pair.message_sent);
+void Ipcq::hand_over(QueuePair& pair, const QueuePair::Leaving& next) {
+  Op& op = *next.op;
+  const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, next.slot) + next.of_message);
   tlm::tlm_generic_payload& payload =
-      services_.payload(PacketKind::ipcq_data, services_.map.pe(pair.entry.peer), to.encode(), bytes);
-  if (services_.options.data && bytes > 0) {
-    services_.tcm.read(op.in[0].tcm + pair.sent, payload.get_data_ptr(), bytes);
+      services_.payload(PacketKind::ipcq_data, services_.map.pe(pair.entry.peer), to.encode(), next.bytes);
+  if (services_.options.data && next.bytes > 0) {
+    services_.tcm.read(op.in[0].tcm + next.of_send, payload.get_data_ptr(), next.bytes);
   }
-  pair.sent += bytes;
-  pair.message_sent += bytes;
   Packet& packet = Packet::of(payload);
   packet.op = op.id;
-  if (bytes > kMaxPacketBytes) packet.complete = read;
+  if (next.bytes > kMaxPacketBytes) packet.complete = next.read;
   packet.ring = pair.entry.peer_ring;
-  packet.slot = pair.slot;
-  packet.message_bytes = pair.message_bytes;
-  packet.last = pair.message_sent == pair.message_bytes;
-  const bool last = packet.last;
+  packet.slot = next.slot;
+  packet.message_bytes = next.message_bytes;
+  packet.last = next.last;
   services_.inject(payload);
-  if (last) {
-    pair.in_message = false;
-    ++pair.statistics.messages_sent;
-    pair.statistics.bytes_sent += pair.message_bytes;
-    ++op.context->queue(op.direction).sent;
-    if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), pair.message_bytes, 1);
-    if (pair.sent == op.in[0].bytes() || op.aborted) end_send(pair);
-  }
-  advance_send(pair);
+  if (!next.last) return;
+  ++pair.statistics.messages_sent;
+  pair.statistics.bytes_sent += next.message_bytes;
+  ++op.context->queue(op.direction).sent;
+  if (Usage* usage = pair.statistics.usage) usage->busy(services_.now(), services_.now(), next.message_bytes, 1);
+  // Of a failed kernel: the message that was under way has come to its end.
+  const bool cut = op.aborted && pair.sending == &op && !pair.in_message && pair.leaving.empty();
+  if (cut) pair.sending = nullptr;
+  if (next.ends || cut) end_send(pair, op);
 }
 
-void Ipcq::end_send(QueuePair& pair) {
-  Op& op = *pair.sending;
-  pair.sending = nullptr;
+void Ipcq::end_send(QueuePair& pair, Op& op) {
   log_op(services_, op, "ipcq_send",
          {std::nullopt, pair.entry.peer, nullptr, 0, ring_id(services_.map.pe(pair.entry.peer), pair.entry.peer_ring),
           pair.statistics.messages_sent});
