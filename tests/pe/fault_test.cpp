@@ -415,6 +415,34 @@ TEST(PeFault, MessagesOfAnotherSizeThanExpectedAreAFault) {
             "the next message from sip0.cube0.pe0 has 16 B, this recv takes 8 B; send and recv must agree in size");
 }
 
+/// A send of two slots is no two messages, and two sends of one are no message of two.
+TEST(PeFault, ARecvOfMoreOrLessThanTheWholeSendNamesBothSizes) {
+  Bench parts(two_pes()), more(two_pes());
+  const auto slot = static_cast<std::int64_t>(parts.options.config.ipcq.slot_bytes);
+  const auto reason = [](Bench& bench, std::int64_t sent, std::int64_t received) {
+    bench.join(0, 1);
+    bench.ending = Bench::Ending::failed;
+    Message& message = bench.launch({
+        {std::uint16_t{0},
+         [=](Tl& tl) {
+           tl.send(Direction::east(), tl.alloc({1, sent}, DType::i8));
+         }},
+        {std::uint16_t{1},
+         [=](Tl& tl) {
+           tl.recv(Direction::west(), {1, received}, DType::i8);
+         }},
+    });
+    EXPECT_EQ(bench.answers(message, CommandKind::failed), 1u);
+    return message.faults.empty() ? "" : message.faults[0].reason;
+  };
+  EXPECT_EQ(
+      reason(parts, 2 * slot, slot),
+      "the next message from sip0.cube0.pe0 has 8192 B, this recv takes 4096 B; send and recv must agree in size");
+  EXPECT_EQ(
+      reason(more, slot, 2 * slot),
+      "the next message from sip0.cube0.pe0 has 4096 B, this recv takes 8192 B; send and recv must agree in size");
+}
+
 TEST(PeFault, AnErrorSurfacesAtTheSameInstantWhateverTheWindow) {
   Bench::Options options;
   options.run.recorder_window = 1;

@@ -124,27 +124,27 @@ TEST(SendCredits, SlotsComeInTurnAndRunOut) {
 
 TEST(ReceiveRing, AMessageIsVisibleWhenAllOfItAndAllBeforeItAreThere) {
   ReceiveRing ring(3, 512);
-  EXPECT_TRUE(ring.arrive(1, 512, 512));
+  EXPECT_TRUE(ring.arrive(1, 512, 512, 512));
   EXPECT_EQ(ring.visible(), 0);  // slot 0 is not complete
-  EXPECT_TRUE(ring.arrive(0, 256, 512));
+  EXPECT_TRUE(ring.arrive(0, 256, 512, 512));
   EXPECT_EQ(ring.visible(), 0);
-  EXPECT_TRUE(ring.arrive(0, 256, 512));
+  EXPECT_TRUE(ring.arrive(0, 256, 512, 512));
   EXPECT_EQ(ring.visible(), 2);
   EXPECT_EQ(ring.high_water(), 2);
   ring.pop();
   EXPECT_EQ(ring.head(), 1);
-  EXPECT_TRUE(ring.arrive(0, 0, 0));  // an empty message, in the slot that is free again
-  EXPECT_EQ(ring.visible(), 1);       // slot 2 is between
+  EXPECT_TRUE(ring.arrive(0, 0, 0, 0));  // an empty message, in the slot that is free again
+  EXPECT_EQ(ring.visible(), 1);          // slot 2 is between
 }
 
 TEST(ReceiveRing, RefusesWhatDoesNotFit) {
   ReceiveRing ring(2, 512);
-  EXPECT_FALSE(ring.arrive(2, 1, 1));
-  EXPECT_FALSE(ring.arrive(0, 256, 513));
-  EXPECT_FALSE(ring.arrive(0, 256, 255));
-  EXPECT_TRUE(ring.arrive(1, 4, 4));
-  EXPECT_FALSE(ring.arrive(1, 4, 8));  // full already, however long the next message is
-  EXPECT_FALSE(ring.arrive(1, 4, 4));
+  EXPECT_FALSE(ring.arrive(2, 1, 1, 1));
+  EXPECT_FALSE(ring.arrive(0, 256, 513, 513));
+  EXPECT_FALSE(ring.arrive(0, 256, 255, 255));
+  EXPECT_TRUE(ring.arrive(1, 4, 4, 4));
+  EXPECT_FALSE(ring.arrive(1, 4, 8, 8));  // full already, however long the next message is
+  EXPECT_FALSE(ring.arrive(1, 4, 4, 4));
   EXPECT_EQ(ring.high_water(), 1);
 }
 

@@ -79,6 +79,7 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   std::uint16_t slot = 0;           ///< slot within the ring
   std::uint32_t message_bytes = 0;  ///< bytes of the whole slot message
   bool last = false;                ///< its last packet: data and pointer become visible together
+  std::uint32_t send_bytes = 0;     ///< bytes of the whole send that the slot message is part of
 
   Command* command = nullptr;  ///< kind command
 

@@ -108,7 +108,8 @@ class Ipcq {
   void passed_port(QueuePair& pair, std::uint32_t bytes, Ps read);
   void hand_over(QueuePair& pair, const QueuePair::Leaving& next);
   void end_send(QueuePair& pair, Op& op);
-  void arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes);
+  void arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes,
+               std::uint32_t send_bytes);
   void write_to_memory(QueuePair& pair, tlm::tlm_generic_payload& payload, const Packet& packet);
   void advance_receive(QueuePair& pair);
   void copy_from_tcm(QueuePair& pair);

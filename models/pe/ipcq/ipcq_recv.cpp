@@ -14,10 +14,10 @@ namespace kernbench::pe {
 void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet) {
   QueuePair* pair = packet.ring < by_ring_.size() ? by_ring_[packet.ring] : nullptr;
   sc_assert(pair != nullptr);
-  const std::uint32_t bytes = packet.bytes, message_bytes = packet.message_bytes;
+  const std::uint32_t bytes = packet.bytes, message_bytes = packet.message_bytes, send_bytes = packet.send_bytes;
   const std::uint16_t slot = packet.slot;
   if (bytes == 0) {
-    arrived(*pair, slot, 0, message_bytes);
+    arrived(*pair, slot, 0, message_bytes, send_bytes);
   } else if (pair->ring_in_tcm()) {
     const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset;
     sc_assert(services_.tcm.holds(offset, bytes));
@@ -27,18 +27,19 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
       pair->slot_causes.resize(pair->entry.slots);
       if (slot < pair->entry.slots) pair->slot_causes[slot] = services_.cause();
     }
-    services_.queue.at(written, [pair, slot, bytes, message_bytes] {
+    services_.queue.at(written, [pair, slot, bytes, message_bytes, send_bytes] {
       if (slot < pair->slot_causes.size()) pair->unit.services_.follow(pair->slot_causes[slot]);
       pair->unit.services_.spend(Spent::tcm, Services::Part::tcm);
-      pair->unit.arrived(*pair, slot, bytes, message_bytes);
+      pair->unit.arrived(*pair, slot, bytes, message_bytes, send_bytes);
     });
   } else {
     write_to_memory(*pair, payload, packet);
   }
 }
 
-void Ipcq::arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes) {
-  if (!pair.ring.arrive(slot, bytes, message_bytes) && pair.error.empty()) {
+void Ipcq::arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes,
+                   std::uint32_t send_bytes) {
+  if (!pair.ring.arrive(slot, bytes, message_bytes, send_bytes) && pair.error.empty()) {
     pair.error =
         fmt::format("{} sent a message of {} B to slot {}, which does not fit a ring of {} slots of {} B",
                     names::pe(pair.entry.source), message_bytes, slot, pair.entry.slots, pair.entry.slot_bytes);
@@ -58,6 +59,7 @@ void Ipcq::write_to_memory(QueuePair& pair, tlm::tlm_generic_payload& payload, c
   request.op = packet.op;
   request.slot = packet.slot;
   request.message_bytes = packet.message_bytes;
+  request.send_bytes = packet.send_bytes;
   request.user = static_cast<ResponseHandler*>(pair.writer.get());
   services_.inject(write);
 }
@@ -67,7 +69,7 @@ void RingWriter::on_response(tlm::tlm_generic_payload& payload, Packet& packet) 
     pair.error = fmt::format("writing a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
                              payload.get_response_string());
   }
-  pair.unit.arrived(pair, packet.slot, payload.get_data_length(), packet.message_bytes);
+  pair.unit.arrived(pair, packet.slot, payload.get_data_length(), packet.message_bytes, packet.send_bytes);
 }
 
 // ---- From the ring into a tile ----
@@ -98,10 +100,12 @@ void Ipcq::advance_receive(QueuePair& pair) {
     pair.no_data_since = kNever;
   }
   const std::uint64_t expected = std::min<std::uint64_t>(pair.entry.slot_bytes, op.out.bytes() - pair.received);
-  if (pair.ring.head_bytes() != expected) {
+  const bool whole = pair.ring.head_send_bytes() == op.out.bytes();
+  if (!whole || pair.ring.head_bytes() != expected) {  // the latter: a sender that cuts into other slots
     sink_.fault(op, Fault::Kind::ipcq, "ipcq_recv",
                 fmt::format("the next message from {} has {} B, this recv takes {} B; send and recv must agree in size",
-                            names::pe(pair.entry.source), pair.ring.head_bytes(), expected));
+                            names::pe(pair.entry.source), whole ? pair.ring.head_bytes() : pair.ring.head_send_bytes(),
+                            whole ? expected : op.out.bytes()));
     return;
   }
   if (op.started == kNever) op.started = services_.now();

@@ -4,10 +4,12 @@
 
 namespace kernbench::pe {
 
-bool ReceiveRing::arrive(std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes) {
+bool ReceiveRing::arrive(std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes,
+                         std::uint32_t send_bytes) {
   if (slot >= slots_.size() || slots_[slot].full || message_bytes > slot_bytes_) return false;
   Slot& s = slots_[slot];
   s.message = message_bytes;
+  s.send = send_bytes;
   s.arrived += bytes;
   if (s.arrived > message_bytes) return false;
   if (s.arrived < message_bytes) return true;

@@ -30,14 +30,16 @@ class ReceiveRing {
  public:
   ReceiveRing(std::uint16_t slots, std::uint32_t slot_bytes) : slot_bytes_(slot_bytes), slots_(slots) {}
 
-  /// `bytes` of the message of `message_bytes` in `slot` are there. False on a protocol error: a slot that does not
-  /// exist or is full already, a message longer than a slot, or more bytes than the message has.
-  bool arrive(std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes);
+  /// `bytes` of the message of `message_bytes` in `slot`, part of a send of `send_bytes`, are there. False on a
+  /// protocol error: a slot that does not exist or is full already, a message longer than a slot, or more bytes than it
+  /// has.
+  bool arrive(std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes, std::uint32_t send_bytes);
   /// Messages that may be consumed.
   std::uint16_t visible() const;
   /// REQUIRES: visible() > 0.
   std::uint16_t head() const { return head_; }
   std::uint32_t head_bytes() const { return slots_[head_].message; }
+  std::uint32_t head_send_bytes() const { return slots_[head_].send; }
   void pop();
 
   std::uint16_t slots() const { return static_cast<std::uint16_t>(slots_.size()); }
@@ -48,7 +50,7 @@ class ReceiveRing {
 
  private:
   struct Slot {
-    std::uint32_t arrived = 0, message = 0;
+    std::uint32_t arrived = 0, message = 0, send = 0;
     bool full = false;
   };
   std::uint32_t slot_bytes_;

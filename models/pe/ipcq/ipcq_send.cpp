@@ -122,6 +122,7 @@ void Ipcq::hand_over(QueuePair& pair, const QueuePair::Leaving& next) {
   packet.ring = pair.entry.peer_ring;
   packet.slot = next.slot;
   packet.message_bytes = next.message_bytes;
+  packet.send_bytes = static_cast<std::uint32_t>(op.in[0].bytes());
   packet.last = next.last;
   services_.inject(payload);
   if (!next.last) return;
