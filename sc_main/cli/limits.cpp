@@ -42,7 +42,9 @@ const std::vector<Limitation>& limitations() {
       {"foreign TLM",
        "a foreign initiator sits beside the PEs or in the place of one, a foreign target in that of a memory; there is "
        "no DMI."},
-      {"checks", "`--debug` finds races between PEs of one launch on one SIP, in the order of this run."},
+      {"checks",
+       "`--debug` finds races between PEs of one launch on one SIP and kernels that meet in a queue, in the order of "
+       "this run."},
       {"critical path",
        "contention inside a router network is not told apart by router; in fast networks what holds up packets from "
        "outside is named for those that wait at its border."},

@@ -1,4 +1,4 @@
-// --debug: PEs that race on a range of memory.
+// --debug: PEs that race on a range of memory, kernels that meet in a queue.
 #include <algorithm>
 
 #include "models/pe/cpu/race_detector.h"
@@ -148,6 +148,49 @@ TEST(PeRaces, AMessageAfterAReadOrdersTheWriteBehindIt) {
                           tl.recv(kToWest, {1, 32}, DType::f16);
                         }),
             1u);
+}
+
+/// The second kernel's message is what the first one's peer takes: nothing in a queue says whose it is.
+TEST(PeRaces, KernelsOfTwoStreamsInOneQueueAreReportedWithBothNames) {
+  Races races;
+  const auto number = [](Tl& tl) { return tl.fill({1, 4}, DType::f16, 1); };
+  races.bench.ending = Bench::Ending::waiting;
+  Message& first = races.bench.launch({{std::uint16_t{0},
+                                        [&](Tl& tl) {
+                                          tl.send(kToEast, number(tl));
+                                          tl.wait(tl.recv(kToEast, {1, 4}, DType::f16));
+                                        }},
+                                       {std::uint16_t{1},
+                                        [&](Tl& tl) {
+                                          for (int i = 0; i < 2; ++i) tl.wait(tl.recv(kToWest, {1, 4}, DType::f16));
+                                          tl.send(kToWest, number(tl));
+                                        }}},
+                                      "first");
+  EXPECT_TRUE(Races::texts().empty());
+  Message& second = races.bench.launch({{std::uint16_t{0}, [&](Tl& tl) { tl.send(kToEast, number(tl)); }}}, "second");
+  EXPECT_TRUE(races.bench.completed(first));
+  EXPECT_TRUE(races.bench.completed(second));
+  ASSERT_EQ(Races::texts().size(), 1U);
+  EXPECT_EQ(Races::texts()[0],
+            "kernel 'second' of stream " + std::to_string(second.stream) +
+                " on sip0.cube0.pe0: send(E, 1x4 f16) sends to sip0.cube0.pe1 in the queue of group 0 that kernel "
+                "'first' of stream " +
+                std::to_string(first.stream) +
+                " uses meanwhile: whose message is whose depends on timing. Launch them in one stream, or give them "
+                "groups of their own");
+  ASSERT_EQ(races.kinds.size(), 1U);
+  EXPECT_EQ(races.kinds[0].kernel, "second");
+}
+
+TEST(PeRaces, KernelsThatUseAQueueOneAfterTheOtherAreFine) {
+  Races races;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(races.count([](Tl& tl) { tl.send(kToEast, value(tl)); },
+                          [](Tl& tl) {
+                            tl.recv(kToWest, {1, 32}, DType::f16);
+                          }),
+              0U);
+  }
 }
 
 }  // namespace

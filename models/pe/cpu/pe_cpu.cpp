@@ -363,7 +363,10 @@ void PeCpu::finish_if_done(KernelContext& context) {
   log_kernel(services_, context.message, context.started);
   if (!failed) count_rings(context);
   answer(failed ? CommandKind::failed : CommandKind::done, context.message);
-  if (services_.races != nullptr) services_.races->ended(context.message, services_.coord);
+  if (services_.races != nullptr) {
+    services_.races->ended(context.message, services_.coord);
+    ipcq_.ended(context);
+  }
   const std::uint64_t held = context.recorder.most_held();
   services_.statistics.tcm_held = std::max(services_.statistics.tcm_held, held);
   if (Usage* usage = services_.tcm.timing().writes().usage) usage->level(held, services_.now());

@@ -65,6 +65,7 @@ std::string Ipcq::install(const NeighbourEntry& entry) {
     pair->writer = std::make_unique<RingWriter>(*pair);
     pair->reader = std::make_unique<RingReader>(*pair);
   }
+  if (services_.races != nullptr) pair->users = std::make_unique<QueueUsers>();
   const auto put = [](std::vector<QueuePair*>& table, std::uint16_t number, QueuePair* value) {
     if (table.size() <= number) table.resize(number + 1u);
     table[number] = value;
@@ -131,6 +132,42 @@ void Ipcq::abandon(const KernelContext& context, std::vector<Op*>& removed) {
       advance_receive(*pair);
     }
   }
+}
+
+void Ipcq::ended(const KernelContext& context) {
+  for (const auto& pair : pairs_) {
+    for (QueueUser* user : {&pair->users->sender, &pair->users->receiver}) {
+      if (user->launch == &context.message) user->ended = services_.now();
+    }
+  }
+}
+
+/// Messages in a queue have no names: where kernels of two streams use one at a time, whose is whose depends on timing.
+void Ipcq::check_user(const QueuePair& pair, QueueUser& last, const Op& op, const char* does) const {
+  const KernelContext& context = *op.context;
+  const Message& message = context.message;
+  if (last.launch == &message && last.ended == kNever) return;  // else another one in its place
+  const std::string& kernel = context.launch().kernel;
+  if (last.launch != nullptr && last.stream != message.stream && last.ended > context.started) {
+    const RaceDetector::Race race{services_.coord,
+                                  services_.coord,
+                                  text_of(op),
+                                  fmt::format("kernel '{}' of another stream, in the same queue", last.kernel),
+                                  {},
+                                  0};
+    if (services_.races->count(kernel, race)) {
+      SC_REPORT_WARNING(
+          "kernbench/race",
+          fmt::format("kernel '{}' of stream {} on {}: {} {} {} in the queue of group {} that kernel '{}' of stream {} "
+                      "uses meanwhile: whose message is whose depends on timing. Launch them in one stream, or give "
+                      "them groups of their own",
+                      kernel, message.stream, names::pe(services_.coord), race.first_op, does,
+                      names::pe(&last == &pair.users->sender ? pair.entry.peer : pair.entry.source), pair.entry.group,
+                      last.kernel, last.stream)
+              .c_str());
+    }
+  }
+  last = {&message, kernel, message.stream, kNever};
 }
 
 void Ipcq::publish_level(Direction direction) {

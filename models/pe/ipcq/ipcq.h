@@ -15,6 +15,18 @@
 namespace kernbench::pe {
 
 class Ipcq;
+
+/// Who has used an end of a queue last (--debug).
+struct QueueUser {
+  const Message* launch = nullptr;  ///< to be compared only: it may be gone
+  std::string kernel;
+  std::uint16_t stream = 0;
+  Ps ended = kNever;  ///< its kernel here
+};
+/// Both ends of a queue pair that a PE has.
+struct QueueUsers {
+  QueueUser sender, receiver;
+};
 struct RingWriter;
 struct RingReader;
 
@@ -65,6 +77,7 @@ struct QueuePair {
   std::vector<Cause> slot_causes;      ///< by slot: of what fills it
   std::unique_ptr<RingWriter> writer;  ///< rings in SRAM or HBM
   std::unique_ptr<RingReader> reader;
+  std::unique_ptr<QueueUsers> users;  ///< --debug
 
   bool ring_in_tcm() const { return entry.ring_base.kind == MemoryKind::tcm; }
 };
@@ -97,6 +110,7 @@ class Ipcq {
   void credit_arrived(const Packet& packet);
 
   void explain(std::vector<Blocked>& blocked) const;
+  void ended(const KernelContext& context);  ///< --debug: its kernel has
   std::vector<QueueStatistics> statistics() const;
 
  private:
@@ -117,6 +131,7 @@ class Ipcq {
   void end_receive(QueuePair& pair, Ps written);
   void return_credit(QueuePair& pair, std::uint16_t slot);
   void publish_level(Direction direction);
+  void check_user(const QueuePair& pair, QueueUser& last, const Op& op, const char* does) const;
   static std::uint64_t ring_id(NodeId pe, std::uint16_t ring) { return (std::uint64_t{index(pe)} + 1) << 16 | ring; }
   static std::uint64_t slot_offset(const QueuePair& pair, std::uint16_t slot) {
     return std::uint64_t{slot} * pair.entry.slot_bytes;

@@ -146,6 +146,7 @@ void Ipcq::slot_read(QueuePair& pair, Ps written, Ps later) {
   const std::uint32_t bytes = pair.ring.head_bytes();
   if (services_.races != nullptr) {
     services_.races->received(pair.receiving->context->message, services_.coord, pair.entry.source, pair.entry.ring);
+    check_user(pair, pair.users->receiver, *pair.receiving, "receives from");
   }
   pair.ring.pop();
   publish_level(pair.entry.direction);

@@ -104,6 +104,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
   pair.in_message = true;
   if (services_.races != nullptr) {
     services_.races->sent(pair.sending->context->message, services_.coord, pair.entry.peer, pair.entry.peer_ring);
+    check_user(pair, pair.users->sender, *pair.sending, "sends to");
   }
   return true;
 }
