@@ -102,6 +102,7 @@ struct Services {
   PeStatistics statistics;
   UsageBook* usage_book = nullptr;  ///< null: nobody wants what happens over time
   PeUsages usages;
+  unsigned unwritten_reports = 0;    ///< --debug: so many were made
   std::array<CausePlace, 6> places;  // by Part
 };
 

@@ -1,4 +1,4 @@
-// --debug: PEs that race on a range of memory, kernels that meet in a queue.
+// --debug: PEs that race on a range of memory, kernels that meet in a queue, tiles that nothing wrote.
 #include <algorithm>
 
 #include "models/pe/cpu/race_detector.h"
@@ -191,6 +191,67 @@ TEST(PeRaces, KernelsThatUseAQueueOneAfterTheOtherAreFine) {
                           }),
               0U);
   }
+}
+
+// ---- What nobody has written ----
+
+/// The warnings of a launch on one PE.
+std::vector<std::string> unwritten(Bench& bench, std::function<void(Tl&)> body) {
+  static std::vector<std::string> texts;
+  texts.clear();
+  sc_core::sc_report_handler::set_handler([](const sc_core::sc_report& report, const sc_core::sc_actions&) {
+    if (std::string(report.get_msg_type()) == "kernbench/unwritten") texts.push_back(report.get_msg());
+  });
+  bench.launch(std::move(body));
+  sc_core::sc_report_handler::set_handler(nullptr);
+  return texts;
+}
+
+TEST(PeUnwritten, AnOpThatReadsATileOfAllocIsReportedInDebug) {
+  Bench::Options options;
+  options.run.debug = true;
+  Bench bench(options), silent;
+  bench.map_hbm(0, 1 << 24);
+  silent.map_hbm(0, 1 << 24);
+  const auto store = [](Tl& tl) { tl.store(kShared, tl.alloc({1, 64}, DType::f32)); };
+  EXPECT_EQ(unwritten(bench, store),
+            std::vector<std::string>{"kernel 'k' on sip0.cube0.pe0: store(0x10000, 1x64 f32) reads a tile of alloc, "
+                                     "which no op has written"});
+  EXPECT_EQ(unwritten(bench,
+                      [](Tl& tl) {
+                        const Tile part = tl.slice(tl.alloc({2, 64}, DType::f32), 1, 1);
+                        tl.store(kShared, part + tl.fill({1, 64}, DType::f32, 1));
+                      })
+                .size(),
+            1U)
+      << "the sum is written";
+  EXPECT_TRUE(unwritten(bench, [](Tl& tl) {
+                const Tile never_read = tl.alloc({2, 64}, DType::f32);
+                tl.store(kShared, tl.alloc({1, 0}, DType::f32));
+                tl.store(kShared, tl.load(kShared, {1, 64}, DType::f32));
+              }).empty());
+  EXPECT_LE(unwritten(bench,
+                      [&](Tl& tl) {
+                        for (int i = 0; i < 20; ++i) store(tl);
+                      })
+                .size(),
+            10U);
+  EXPECT_TRUE(unwritten(silent, store).empty());
+}
+
+TEST(PeUnwritten, ALoadOfAnotherPesTcmIsReportedInDebug) {
+  Bench bench(Races::options());
+  constexpr Va kRemote = 0x7000000;
+  bench.map_hbm(0, 1 << 24);
+  bench.pages.map({kRemote, 4096, PhysicalAddress::tcm(bench.coord(1), 0x800000), {}});
+  const auto load = [](Tl& tl) { tl.store(kShared, tl.load(kRemote, {1, 64}, DType::f16)); };
+  EXPECT_EQ(unwritten(bench, load), std::vector<std::string>{"sip0.cube0.pe1.tcm: a read of 128 B at " +
+                                                             PhysicalAddress::tcm(bench.coord(1), 0x800000).str() +
+                                                             " returns bytes that nobody wrote"});
+  EXPECT_TRUE(unwritten(bench, [&](Tl& tl) {
+                tl.store(kRemote, tl.fill({1, 64}, DType::f16, 1));
+                load(tl);
+              }).empty());
 }
 
 }  // namespace

@@ -98,8 +98,8 @@ void PeCpu::record(std::uint32_t index, Message& message) {
       index, message,
       KernelEnvironment{services_.coord, services_.config, services_.map, std::get<LaunchMessage>(message.body),
                         ipcq_.directions(), programs_, std::move(arena), op_id(services_.self, launches_++),
-                        std::max(services_.options.recorder_window, 1u), *stacks_, nullptr,
-                        services_.queue.activity()});
+                        std::max(services_.options.recorder_window, 1u), *stacks_, nullptr, services_.queue.activity(),
+                        services_.options.debug ? &services_.unwritten_reports : nullptr});
   contexts_[index]->recorder.start();
 }
 

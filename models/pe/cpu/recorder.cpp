@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <systemc>
 
 #include "models/arith/arith.h"
 #include "models/pe/compute/composite_overlap.h"
@@ -16,6 +17,8 @@
 namespace kernbench::pe {
 
 namespace {
+constexpr std::uint64_t kNoOp = 0;                       ///< Tile::State::id of what no op gives
+constexpr unsigned kUnwrittenReports = 10;               ///< of a PE, as of a memory
 constexpr std::int64_t kBeyond = std::int64_t{1} << 48;  ///< elements from any place; addresses end far before
 
 bool lies_beyond(std::int64_t stride, std::int64_t rows) { return stride > kBeyond / std::max<std::int64_t>(rows, 1); }
@@ -94,6 +97,7 @@ void Recorder::cancel() {
 
 void Recorder::record(OpPtr op) {
   fiber_.check();
+  if (unwritten_) report_unwritten(*op);
   ops_.push_back(std::move(op));
   if (ops_.size() >= env_.window) fiber_.suspend();
 }
@@ -104,6 +108,7 @@ Recorder::OpPtr Recorder::make(OpKind kind, Unit unit) {
   op->context = env_.context;
   op->kind = kind;
   op->unit = unit;
+  unwritten_ = false;
   return op;
 }
 
@@ -185,7 +190,20 @@ Tile Recorder::allocate(const char* label, Shape shape, DType dtype, std::uint64
   return Tile(std::move(tile));
 }
 
-void Recorder::add_input(Op& op, const Tile& tile) const { op.in[op.inputs++] = ref(tile); }
+void Recorder::add_input(Op& op, const Tile& tile) {
+  op.in[op.inputs++] = ref(tile);
+  // Ops write tiles of their own: into one of alloc() only others could, from outside.
+  if (env_.unwritten_reports != nullptr && tile.state().id == kNoOp && tile.shape().count() != 0) unwritten_ = true;
+}
+
+void Recorder::report_unwritten(const Op& op) {
+  unwritten_ = false;
+  if ((*env_.unwritten_reports)++ >= kUnwrittenReports) return;
+  SC_REPORT_WARNING("kernbench/unwritten",
+                    fmt::format("kernel '{}' on {}: {} reads a tile of alloc, which no op has written",
+                                env_.launch.kernel, names::pe(env_.self), text_of(op))
+                        .c_str());
+}
 
 Tile Recorder::result(const char* label, OpPtr op, Shape shape, DType dtype) {
   Tile tile = allocate(label, shape, dtype, op->id);
@@ -194,7 +212,7 @@ Tile Recorder::result(const char* label, OpPtr op, Shape shape, DType dtype) {
   return tile;
 }
 
-Tile Recorder::alloc(Shape shape, DType dtype) { return allocate("alloc", shape, dtype, 0); }
+Tile Recorder::alloc(Shape shape, DType dtype) { return allocate("alloc", shape, dtype, kNoOp); }
 
 Tile Recorder::slice(const Tile& tile, std::int64_t begin, std::int64_t count) {
   check_tile("slice", tile);

@@ -36,7 +36,8 @@ struct KernelEnvironment {
   unsigned window;                  ///< ops that may be recorded and not yet taken
   StackPool& stacks;
   KernelContext* context;
-  Activity* activity;  ///< null: nobody asks
+  Activity* activity;           ///< null: nobody asks
+  unsigned* unwritten_reports;  ///< --debug: reads of tiles that nothing wrote, of all kernels; else null
 };
 
 /// Turns a kernel into a stream of ops. The kernel runs on a fiber; it is suspended while `window` ops are waiting to
@@ -102,7 +103,8 @@ class Recorder : public Tl {
   void check_direction(const char* op, Direction direction, Shape shape, DType dtype) const;
   std::uint64_t stride_in_bytes(const char* op, std::int64_t row_stride, Shape shape, DType dtype) const;
   OpPtr make(OpKind kind, Unit unit);
-  void add_input(Op& op, const Tile& tile) const;
+  void add_input(Op& op, const Tile& tile);
+  void report_unwritten(const Op& op);
   Tile allocate(const char* label, Shape shape, DType dtype, std::uint64_t op_id);
   Tile result(const char* label, OpPtr op, Shape shape, DType dtype);  ///< allocates op->out and records it
   void record(OpPtr op);
@@ -111,6 +113,7 @@ class Recorder : public Tl {
   KernelEnvironment env_;
   mutable std::vector<std::shared_ptr<const Program>> used_;  ///< programs that the kernel follows
   std::uint64_t next_op_id_;
+  bool unwritten_ = false;  ///< --debug: the op that is being made reads a tile of alloc()
   /// TCM of the last composite's tiles. Kept until the next one, or until nothing else is free, so that the ops that
   /// follow a composite are not placed there and need not wait for it.
   Tile workspace_;

@@ -1,6 +1,9 @@
 #include "models/pe/tcm/tcm_port.h"
 
 #include <stdexcept>
+#include <string>
+
+#include "tlm/machine/names.h"
 
 namespace kernbench::pe {
 
@@ -55,7 +58,14 @@ unsigned TcmPort::debug(unsigned, tlm::tlm_generic_payload& payload) {
 
 /// Moves the data; when the access is complete.
 Ps TcmPort::book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
-  if (services_.options.data) memory_access::apply(payload, offset, services_.tcm.contents());
+  if (services_.options.data && !memory_access::apply(payload, offset, services_.tcm.contents()) &&
+      services_.unwritten_reports++ < 10) {
+    SC_REPORT_WARNING(
+        "kernbench/unwritten",
+        (names::pe_part(services_.coord, "tcm") + ": a read of " + std::to_string(payload.get_data_length()) +
+         " B at " + PhysicalAddress::decode(payload.get_address()).str() + " returns bytes that nobody wrote")
+            .c_str());
+  }
   const std::uint64_t bytes = payload.get_data_length();
   return payload.is_read() ? services_.tcm.reserve_read(start, offset, bytes)
                            : services_.tcm.reserve_write(start, offset, bytes);
