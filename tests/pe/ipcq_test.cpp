@@ -311,6 +311,30 @@ TEST(PeIpcq, ExplainsThatPeCpuStandsBehindAFullQueue) {
             "queue is full");
 }
 
+/// The first recv gets the place of the first tile, which died with its send: it waits for it, and that for the peer.
+TEST(PeIpcq, ExplainsARecvThatWaitsForTheTileOfASend) {
+  Bench bench(two_pes());
+  bench.map_hbm(0, 1 << 24);
+  bench.join(0, 1);
+  bench.ending = Bench::Ending::waiting;
+  const auto swap = [](Tl& tl) {
+    const Direction other = tl.program_id(0) == 0 ? kEast : kWest;
+    for (int i = 0; i < 4; ++i) tl.send(other, tl.load(kData, {1, 32768}, DType::f16));
+    for (int i = 0; i < 4; ++i) tl.recv(other, {1, 32768}, DType::f16);
+  };
+  bench.launch({{std::uint16_t{0}, swap}, {std::uint16_t{1}, swap}}, "swap");
+  std::vector<Blocked> blocked;
+  bench.pe(0).explain(blocked);
+  ASSERT_EQ(blocked.size(), 2u);
+  EXPECT_EQ(blocked[0].op, "send(E, 1x32768 f16)");
+  EXPECT_EQ(blocked[1].kernel, "swap");
+  EXPECT_EQ(blocked[1].op, "recv(E, 1x32768 f16)");
+  EXPECT_EQ(
+      blocked[1].waits_for,
+      "TCM that send(E, 1x32768 f16) still reads: its tile had been given up; keep it alive, or receive before as "
+      "much is sent");
+}
+
 TEST(PeIpcq, FillLevelsAreATrack) {
   Bench bench(two_pes());
   bench.join(0, 1);

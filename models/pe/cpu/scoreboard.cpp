@@ -112,6 +112,16 @@ void Scoreboard::release(Hazard& op, What what, std::vector<Hazard*>& ready) {
   }
 }
 
+const Hazard* Scoreboard::before(const Hazard& op) const {
+  for (std::size_t place = 0; place < accesses_.size(); ++place) {
+    if (spans_[place].end == 0) continue;
+    for (std::uint32_t node = accesses_[place].first; node != kNobody; node = waiters_[node].next) {
+      if (waiters_[node].op == &op) return accesses_[place].owner;
+    }
+  }
+  return nullptr;
+}
+
 void Scoreboard::clear() {
   for (std::size_t place = 0; place < accesses_.size(); ++place) {
     if (spans_[place].end != 0) accesses_[place].owner->accesses = kNobody;

@@ -50,6 +50,8 @@ class Scoreboard {
   /// Appends to `ready` the ops that waited for nothing else, by access of `op`, then in the order
   /// in which they entered.
   void release(Hazard& op, What what, std::vector<Hazard*>& ready);
+  /// An earlier op that `op` waits for, for reports; null: none.
+  const Hazard* before(const Hazard& op) const;
   /// Forgets everything: the kernel failed and nothing more will be entered.
   void clear();
   std::size_t size() const { return in_use_; }

@@ -207,6 +207,22 @@ void Ipcq::explain(std::vector<Blocked>& blocked) const {
       const auto full = static_cast<std::uint16_t>(pair->entry.slots - pair->credits.available());
       entry(*pair, *pair->sending, "credit of", pair->entry.peer, full, pair->no_credit_since);
     }
+    // A recv that waits for the tile of a send, which waits for the peer, which may wait for that recv.
+    if (const Op* next = pair->receives.head; pair->receiving == nullptr && next != nullptr && next->pending > 0) {
+      const auto* before = static_cast<const Op*>(next->context->scoreboard.before(*next));
+      if (before != nullptr && before->kind == OpKind::send) {
+        Blocked b;
+        b.pe = services_.coord;
+        b.kernel = next->context->launch().kernel;
+        b.op = text_of(*next);
+        b.waits_for = fmt::format(
+            "TCM that {} still reads: its tile had been given up; keep it alive, or receive "
+            "before as much is sent",
+            text_of(*before));
+        b.since = next->issued;
+        blocked.push_back(b);
+      }
+    }
     if (pair->receiving != nullptr && is_open(pair->no_data_since)) {
       entry(*pair, *pair->receiving, "data from", pair->entry.source, pair->ring.full(), pair->no_data_since);
     }
