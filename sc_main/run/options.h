@@ -91,4 +91,7 @@ std::string help_of(const po::options_description& options);
 /// Whether an option, by its long name, decides the result; outputs, display and test options do not.
 bool decides_result(const std::string& option);
 
+/// Where no workload is named, the place of the word that was meant to name one; their number: there is none.
+std::size_t misnamed_workload(const std::vector<std::string>& arguments);
+
 }  // namespace kernbench

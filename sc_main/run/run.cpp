@@ -122,23 +122,6 @@ std::exception_ptr as_programs(const std::exception_ptr& error, const std::strin
   }
 }
 
-/// Where no workload is named, the place of the word that was meant to name one; their number: there is none.
-std::size_t misnamed_workload(const Arguments& arguments) {
-  CommonOptions common;
-  MachineOptions machine;
-  po::options_description known;
-  known.add(machine.describe()).add(common.describe());
-  std::size_t values = 0;  // that may follow
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word.rfind('-', 0) != 0 && values-- == 0) return i;
-    if (word.rfind('-', 0) != 0) continue;
-    const bool has_value = word.find('=') != std::string::npos;
-    const po::option_description* option = known.find_nothrow(word.rfind("--", 0) == 0 ? word.substr(2) : word, false);
-    values = has_value ? 0 : option == nullptr ? arguments.size() : option->semantic()->max_tokens();
-  }
-  return arguments.size();
-}
 }  // namespace
 
 std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {

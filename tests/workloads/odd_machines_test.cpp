@@ -1,0 +1,93 @@
+// GEMMs and layers on machines that lack PEs, whose SIPs are unlike, or that are very small.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <string>
+#include <tuple>
+
+#include "tests/workloads/small_transformer.h"
+#include "tests/workloads/tool_json.h"
+
+namespace kernbench {
+namespace {
+
+/// Places of shards are no numbers of cubes where a cube has no PEs.
+TEST(OddMachines, EveryMappingOfAGemmIsRightWhereACubeHasNoPes) {
+  const Tool tool;
+  for (const char* missing : {"0", "1"}) {
+    std::ofstream(tool.file("machine.yaml"))
+        << "extends: minimal\nsip: {cube_mesh: {w: 3, h: 1}}\ncube: {pes: 2}\noverrides:\n  - {match: 'sip0.cube"
+        << missing << ".pe*', missing: true}\n";
+    for (const auto& [mapping, rows, operands] :
+         {std::tuple("split", "8", "packed"), std::tuple("split", "8", "packed-row"), std::tuple("split", "8", "rows"),
+          std::tuple("lanes", "1", "packed"), std::tuple("stream", "8", "packed"), std::tuple("stream", "8", "row")}) {
+      const auto results = rows_of(tool, {"run", "gemm", "--topology", "machine.yaml", "--m", rows, "--n", "64", "--k",
+                                          "128", "--mapping", mapping, "--operands", operands, "--fidelity", "fast"});
+      ASSERT_EQ(results.size(), 1u);
+      EXPECT_EQ(results[0]["check"], "ok") << mapping << operands << missing;
+    }
+  }
+}
+
+TEST(OddMachines, EveryRankOfATransformerAgreesWithTheHostsModelWhereACubeHasNoPes) {
+  const Tool tool;
+  std::ofstream(tool.file("small.yaml")) << small_model(1);
+  std::ofstream(tool.file("machine.yaml"))
+      << "extends: minimal\nsystem: {sips: {count: 2}}\nsip: {cube_mesh: {w: 3, h: 1}}\ncube: {pes: 2}\n"
+      << "overrides:\n  - {match: 'sip*.cube0.pe*', missing: true}\n";
+  for (const char* prompt : {"1", "52"}) {
+    const auto rows =
+        rows_of(tool, {"run", "tp_transformer", "--topology", "machine.yaml", "--model", "small.yaml", "--batch", "3",
+                       "--prompt", prompt, "--decode", "1", "-w", "0", "--fidelity", "fast"});
+    ASSERT_GE(rows.size(), 4u);
+    for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i]["check"], "ok") << rows[i];
+  }
+}
+
+/// Every rank has to cut the same chunks, whatever its own array.
+TEST(OddMachines, ChunksThatOverlapAreAlikeWhereSipsHaveOtherArrays) {
+  const Tool tool;
+  std::ofstream(tool.file("machine.yaml")) << "extends: minimal\nsystem: {sips: {count: 2}}\n"
+                                           << "overrides:\n  - {match: sip0.cube0.pe0, pe: {gemm: {rows: 8}}}\n";
+  const auto rows = rows_of(
+      tool, {"run", "tp_mlp", "--topology", "machine.yaml", "--batch", "20", "--overlap", "2", "--fidelity", "fast"});
+  ASSERT_FALSE(rows.empty());
+  for (const auto& row : rows) EXPECT_EQ(row.value("check", "ok"), "ok") << row;
+}
+
+/// What a launch reads may be an element: its first answer is no packet of 256 B.
+TEST(OddMachines, AnMlpOfAnElementTakesNoLessThanItsBoundOverNarrowPorts) {
+  const Tool tool;
+  const auto rows = rows_of(tool, {"run", "tp_mlp", "--topology", "minimal", "--set", "cube.noc.flit_size=8B", "--set",
+                                   "cube.noc.clock=200MHz", "--in", "1", "--hidden", "1", "--out", "1"});
+  ASSERT_GE(rows.size(), 2u);
+  for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_LE(rows[i]["bound_share"], 1) << rows[i];  // behind set-up's
+}
+
+/// Elements of 64 bits take two lanes, and all of a single one.
+TEST(OddMachines, AnMlpRunsInF64OnAMathEngineOfOneLane) {
+  const Tool tool;
+  const auto rows = rows_of(tool, {"run", "tp_mlp", "--topology", "minimal", "--set", "pe.math.lanes=1", "--dtype",
+                                   "f64", "--in", "16", "--hidden", "16", "--out", "16"});
+  EXPECT_FALSE(rows.empty());
+}
+
+/// The peak is that of the engine that does more: here a math engine beside an array of one cell.
+TEST(OddMachines, AGemmReachesNoMoreThanItsPeakOnTheMathEngine) {
+  const Tool tool;
+  const auto rows = rows_of(tool, {"run",        "gemm",
+                                   "--topology", "minimal",
+                                   "--operands", "packed",
+                                   "--m",        "8",
+                                   "--n",        "8",
+                                   "--k",        "512",
+                                   "--mapping",  "vector",
+                                   "--set",      "pe.gemm.rows=1",
+                                   "--set",      "pe.gemm.cols=1",
+                                   "--fidelity", "fast"});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_LE(rows[0]["fraction_of_peak"], 1);
+}
+
+}  // namespace
+}  // namespace kernbench
