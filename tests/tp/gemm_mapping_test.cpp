@@ -261,6 +261,32 @@ TEST(TpGemmPlanner, BGoesRoundTheCubesWhereRowsStay) {
       std::tuple<>(), 1);
 }
 
+/// A lies over the cubes as the layer before leaves it, and PE i of every cube needs the parts of cubes 2i and 2i + 1.
+/// Packets go E or W first, and N or S by the connection nearest to the column of their destination: the one of PE 0's
+/// column out of a cube in the first row carries the parts of cubes 0 and 1 to the three cubes below.
+TEST(TpGemmPlanner, LinksAreAsBusyAsTheirBusiestWire) {
+  MachineRun host(large_sip());
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        const DPPolicy packed = tp::LinearPlacement::packed();
+        const std::int64_t m = 512, n = 512, k = 4096;
+        const tp::GemmOperands operands{ctx.empty({m, k}, DType::f16, packed, "a"),
+                                        ctx.empty({k, n}, DType::f16, packed, "b"), Tensor(),
+                                        ctx.empty({m, n}, DType::f16, packed, "c"), Activation::none};
+        double rate = 0;  // of one of four connections
+        for (const LinkBundle& link : ctx.map().cube_links) {
+          if (link.a != kIoChiplet && link.b != kIoChiplet)
+            rate = static_cast<double>(link.capacity.bytes_per_second()) / 4;
+        }
+        const double part = static_cast<double>(m * (k / 16) * 2);
+        const tp::GemmPlan split = tp::plan_gemm(ctx.map(), "g", operands, "split");
+        constexpr double kWireShare = 0.6;  // gemm_estimate.cpp
+        EXPECT_NEAR(static_cast<double>(split.best.estimate.cut), 6 * part / rate / kWireShare * 1e12, 1e4);
+        EXPECT_EQ(tp::plan_gemm(ctx.map(), "g", operands).best.mapping.kind, tp::GemmMapping::Kind::stream);
+      },
+      std::tuple<>(), 1);
+}
+
 TEST(TpGemmPlanner, SaysWhereARingDoesNotServe) {
   MachineRun host(machine_of(1, 2, 2));
   host.runtime.spawn(
