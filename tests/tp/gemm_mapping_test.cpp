@@ -255,6 +255,9 @@ TEST(TpGemmPlanner, BGoesRoundTheCubesWhereRowsStay) {
           EXPECT_EQ(plan.best.estimate.cut, static_cast<Ps>(4096.0 * n * 2 / 2 / rate * 1e12));
           for (const tp::GemmCandidate& one : plan.considered) {
             EXPECT_TRUE(one.mapping.kind == tp::GemmMapping::Kind::ring || one.estimate.cut > plan.best.estimate.cut);
+            if (one.mapping.kind == tp::GemmMapping::Kind::stream) {  // b comes a step ahead: nothing hides its way
+              EXPECT_GE(one.estimate.time, one.estimate.array + one.estimate.cut);
+            }
           }
         }
       },
