@@ -311,28 +311,52 @@ TEST(PeIpcq, ExplainsThatPeCpuStandsBehindAFullQueue) {
             "queue is full");
 }
 
-/// The first recv gets the place of the first tile, which died with its send: it waits for it, and that for the peer.
-TEST(PeIpcq, ExplainsARecvThatWaitsForTheTileOfASend) {
+/// Each sends 256 KiB, which dies with its sends, before it receives; rings hold 16 KiB.
+TEST(PeIpcq, PeersThatSendMoreThanRingsHoldAndThenReceiveFinish) {
   Bench bench(two_pes());
   bench.map_hbm(0, 1 << 24);
   bench.join(0, 1);
-  bench.ending = Bench::Ending::waiting;
+  constexpr int kTiles = 4, kElements = 32768;
+  constexpr Va kSum = 0x80000;
+  for (int i = 0; i < kTiles; ++i)
+    bench.put(kData + i * 2 * kElements, DType::f16, std::vector<double>(kElements, i + 1));
   const auto swap = [](Tl& tl) {
     const Direction other = tl.program_id(0) == 0 ? kEast : kWest;
-    for (int i = 0; i < 4; ++i) tl.send(other, tl.load(kData, {1, 32768}, DType::f16));
-    for (int i = 0; i < 4; ++i) tl.recv(other, {1, 32768}, DType::f16);
+    for (int i = 0; i < kTiles; ++i) tl.send(other, tl.load(kData + i * 2 * kElements, {1, kElements}, DType::f16));
+    Tile sum = tl.recv(other, {1, kElements}, DType::f16);
+    for (int i = 1; i < kTiles; ++i) sum = sum + tl.recv(other, {1, kElements}, DType::f16);
+    if (tl.program_id(0) == 1) tl.store(kSum, sum);
+  };
+  expect_done(bench, bench.launch({{std::uint16_t{0}, swap}, {std::uint16_t{1}, swap}}, "swap"));
+  EXPECT_EQ(bench.get(kSum, DType::f16, kElements), std::vector<double>(kElements, 1 + 2 + 3 + 4));
+}
+
+/// TCM holds either what is sent or what is received: the recv gets the tile's place, waits for it, and that for the
+/// peer.
+TEST(PeIpcq, ExplainsARecvThatWaitsForTheTileOfASend) {
+  Bench bench(two_pes());
+  bench.map_hbm(0, 1 << 26);
+  bench.join(0, 1);
+  bench.ending = Bench::Ending::waiting;
+  const PeConfig& config = bench.options.config;
+  const std::uint64_t share = config.tcm.bytes / config.cpu.kernel_contexts;
+  const auto most = static_cast<std::int64_t>(share / size_of(DType::f16) * 2 / 3);
+  const auto swap = [most](Tl& tl) {
+    const Direction other = tl.program_id(0) == 0 ? kEast : kWest;
+    tl.send(other, tl.load(kData, {1, most}, DType::f16));
+    tl.recv(other, {1, most}, DType::f16);
   };
   bench.launch({{std::uint16_t{0}, swap}, {std::uint16_t{1}, swap}}, "swap");
   std::vector<Blocked> blocked;
   bench.pe(0).explain(blocked);
   ASSERT_EQ(blocked.size(), 2u);
-  EXPECT_EQ(blocked[0].op, "send(E, 1x32768 f16)");
+  const std::string shape = "1x" + std::to_string(most) + " f16)";
+  EXPECT_EQ(blocked[0].op, "send(E, " + shape);
   EXPECT_EQ(blocked[1].kernel, "swap");
-  EXPECT_EQ(blocked[1].op, "recv(E, 1x32768 f16)");
-  EXPECT_EQ(
-      blocked[1].waits_for,
-      "TCM that send(E, 1x32768 f16) still reads: its tile had been given up; keep it alive, or receive before as "
-      "much is sent");
+  EXPECT_EQ(blocked[1].op, "recv(E, " + shape);
+  EXPECT_EQ(blocked[1].waits_for,
+            "TCM that send(E, " + shape +
+                " still reads: there was no other place; receive before as much is sent, or send smaller parts");
 }
 
 TEST(PeIpcq, FillLevelsAreATrack) {

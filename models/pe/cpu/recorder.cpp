@@ -178,6 +178,7 @@ Tile Recorder::allocate(const char* label, Shape shape, DType dtype, std::uint64
     workspace_ = Tile();
     offset = env_.arena->allocate(bytes, {label, shape, dtype});
   }
+  while (!offset && give_up_one_sent()) offset = env_.arena->allocate(bytes, {label, shape, dtype});
   if (!offset) {
     fail(fmt::format("{}({})", label, text(shape, dtype)),
          fmt::format(
@@ -436,7 +437,24 @@ void Recorder::send(Direction direction, const Tile& tile) {
   OpPtr op = make(OpKind::send, Unit::ipcq_send);
   op->direction = direction;
   add_input(*op, tile);
+  keep(direction, tile);
   record(std::move(op));
+}
+
+void Recorder::keep(Direction direction, const Tile& sent) {
+  auto kept = std::find_if(sent_.begin(), sent_.end(), [&](const auto& of) { return of.first == direction; });
+  if (kept == sent_.end()) kept = sent_.insert(kept, {direction, {}});
+  kept->second.push_back({next_op_id_, sent});
+  if (kept->second.size() > std::size_t{env_.config.ipcq.queue_depth} + 1) kept->second.pop_front();
+}
+
+bool Recorder::give_up_one_sent() {
+  std::deque<Sent>* oldest = nullptr;
+  for (auto& [direction, kept] : sent_) {
+    if (!kept.empty() && (oldest == nullptr || kept.front().op_id < oldest->front().op_id)) oldest = &kept;
+  }
+  if (oldest != nullptr) oldest->pop_front();
+  return oldest != nullptr;
 }
 
 Tile Recorder::receive(Direction direction, Shape shape, DType dtype, bool async) {
@@ -461,7 +479,10 @@ void Recorder::wait(const Tile& tile) {
   record(std::move(op));
 }
 
-void Recorder::fence() { record(make(OpKind::fence, Unit::cpu)); }
+void Recorder::fence() {
+  sent_.clear();
+  record(make(OpKind::fence, Unit::cpu));
+}
 
 void Recorder::mark(const std::string& label) {
   OpPtr op = make(OpKind::mark, Unit::cpu);

@@ -45,7 +45,7 @@ struct KernelEnvironment {
 /// that errors too surface at the same instant whatever the window.
 ///
 /// TCM is allocated as the kernel calls, in program order, from the launch's own share; a range is free again when the
-/// last handle to it is gone.
+/// last handle to it is gone and, while there is room, no send of it can be under way.
 class Recorder : public Tl {
  public:
   explicit Recorder(const KernelEnvironment& environment);
@@ -110,6 +110,8 @@ class Recorder : public Tl {
   void record(OpPtr op);
   void end_with_fault(const std::string& reason);
   Tile receive(Direction direction, Shape shape, DType dtype, bool async);
+  void keep(Direction direction, const Tile& sent);
+  bool give_up_one_sent();
   KernelEnvironment env_;
   mutable std::vector<std::shared_ptr<const Program>> used_;  ///< programs that the kernel follows
   std::uint64_t next_op_id_;
@@ -117,6 +119,14 @@ class Recorder : public Tl {
   /// TCM of the last composite's tiles. Kept until the next one, or until nothing else is free, so that the ops that
   /// follow a composite are not placed there and need not wait for it.
   Tile workspace_;
+  /// Tiles whose sends may be under way, in order: as many as can wait in a direction's queue, and the one that leaves.
+  /// What takes their place waits for the peer; were that a receive, two peers that send first would wait for each
+  /// other. Given up, the oldest first, where nothing else is free.
+  struct Sent {
+    std::uint64_t op_id;
+    Tile tile;
+  };
+  std::vector<std::pair<Direction, std::deque<Sent>>> sent_;
   std::deque<OpPtr> ops_;
   KernelFiber fiber_;
 };

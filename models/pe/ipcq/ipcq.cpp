@@ -216,8 +216,7 @@ void Ipcq::explain(std::vector<Blocked>& blocked) const {
         b.kernel = next->context->launch().kernel;
         b.op = text_of(*next);
         b.waits_for = fmt::format(
-            "TCM that {} still reads: its tile had been given up; keep it alive, or receive "
-            "before as much is sent",
+            "TCM that {} still reads: there was no other place; receive before as much is sent, or send smaller parts",
             text_of(*before));
         b.since = next->issued;
         blocked.push_back(b);

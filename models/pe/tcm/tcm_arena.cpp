@@ -35,7 +35,7 @@ std::optional<std::uint64_t> TcmArena::find(std::uint64_t from, std::uint64_t en
 std::optional<std::uint64_t> TcmArena::allocate(std::uint64_t bytes, const Label& label) {
   if (bytes == 0) return 0;
   const std::uint64_t size = round_up(bytes);
-  const std::uint64_t window = begin_ + std::max({kWindow, 4 * size, 2 * in_use_});
+  const std::uint64_t window = begin_ + in_use_ + std::max({kWindow, 4 * size, in_use_});
   std::optional<std::uint64_t> offset = find(next_, window, size);
   if (!offset) offset = find(begin_, ~std::uint64_t{0}, size);
   if (!offset) return std::nullopt;

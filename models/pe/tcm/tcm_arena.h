@@ -11,13 +11,13 @@ namespace kernbench::pe {
 
 /// Hands out ranges of a part of a TCM: next fit within a window at the low end, first fit beyond it; neighbours merge
 /// on release. So a loop whose tiles die with each turn walks through the window instead of waiting for the tile of the
-/// turn before, and the part of TCM that is touched stays small. The window is twice what is in use, so that tiles
-/// which live long leave room to walk. Knows no time: the scoreboard makes an op wait for the earlier ops on a range
-/// that is used again.
+/// turn before, and the part of TCM that is touched stays small. The window holds what is in use and as much again, so
+/// that tiles which live long leave room to walk. Knows no time: the scoreboard makes an op wait for the earlier ops on
+/// a range that is used again.
 class TcmArena {
  public:
   static constexpr std::uint64_t kAlignment = 64;  ///< bytes   assumed: one line of the engines' operand ports
-  /// The window: room for four allocations of the size asked for, and at least this much.
+  /// Room to walk: for four allocations of the size asked for, and at least this much.
   /// assumed: 64 tiles of 4 KiB, as many as four queues of 16 ops may hold.
   static constexpr std::uint64_t kWindow = 256 << 10;  ///< bytes
 
