@@ -240,7 +240,11 @@ class Reader {
     gpu.id = id;
     gpu.where = where(node);
     const std::size_t before = troubles_;
-    for (const pugi::xml_node tb : children(node, "tb"))
+    std::vector<pugi::xml_node> blocks = children(node, "tb");
+    const auto number_of = [](const pugi::xml_node& tb) { return tb.attribute("id").as_int(-1); };
+    std::stable_sort(blocks.begin(), blocks.end(),  // MSCCL reads them by their ids
+                     [&](const pugi::xml_node& a, const pugi::xml_node& b) { return number_of(a) < number_of(b); });
+    for (const pugi::xml_node& tb : blocks)
       gpu.blocks.push_back(block(tb, id, gpus, static_cast<std::int32_t>(gpu.blocks.size())));
     if (troubles_ > before) return gpu;
     for (const ThreadBlock& block : gpu.blocks) check_dependences(gpu, block);

@@ -381,8 +381,22 @@ class Importer {
     problems.throw_if_any();
   }
 
+  /// In place a block may stay where it is, which no step says; here the output of an all-to-all lies apart.
+  void copy_what_stays() {
+    if (!file_.in_place || file_.op != CollectiveOp::all_to_all) return;
+    for (const Gpu& gpu : file_.gpus) {
+      for (std::int32_t chunk = 0; chunk < data_.chunks_of(Buffer::output); ++chunk) {
+        const Place place = data_.resolve(gpu.id, {Buffer::output, chunk});
+        const Held& held = places_[{gpu.id, place.buffer, place.chunk}];
+        if (held.by != nullptr) continue;
+        schedule_.steps[at(gpu.id)].push_back({0, held.block, data_.output_block(held.datum), StepKind::copy, false});
+      }
+    }
+  }
+
   /// At equal times receives stand before local steps and those before sends.
   void finish() {
+    copy_what_stays();
     const auto rank = [](const Step& step) {
       return step.kind == StepKind::send ? 2 : step.kind == StepKind::copy || step.kind == StepKind::reduce ? 1 : 0;
     };

@@ -150,6 +150,10 @@ Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& requ
                             schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
                             to_string(request.op), request.nodes(), request.root));
   }
+  if (schedule->slots() > request.slots) {  // its estimate might wait for ever
+    throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
+                            schedule->algorithm, schedule->slots(), request.slots));
+  }
   const Estimate takes = estimate(*schedule, request, 1);
   return {std::move(schedule), 1, takes.seconds, takes.at_least};
 }
