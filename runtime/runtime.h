@@ -182,14 +182,21 @@ class Context {
   /// `kernel`: a function, or a lambda without captures, `void kernel(P..., Tl& tl)`; its parameters get the arguments
   /// in order. A Tensor becomes its base, a Va, of which tl.shard() knows the PE's own tile; numbers and trivially
   /// copyable structs without pointers go as they are. They travel in the message and count as bytes on the whole way.
-  /// Throws std::invalid_argument: more than kMaxArgumentBytes, tensors of several SIPs, no PE to run on.
+  /// Throws std::invalid_argument: more than kMaxArgumentBytes, an integer that its parameter cannot hold, tensors of
+  /// several SIPs, no PE to run on.
   template <class Kernel, class... Args>
   Handle launch_async(const std::string& name, const LaunchOptions& options, const Kernel& kernel,
                       const Args&... arguments) {
     detail::check_tensors<Kernel, Args...>();
     std::vector<Tensor> tensors;
     (detail::add_tensor(arguments, tensors), ...);
-    return launch_bound(name, options, bind_kernel(kernel, detail::as_argument(arguments)...), tensors);
+    BoundKernel bound;
+    try {
+      bound = bind_kernel(kernel, detail::as_argument(arguments)...);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("kernel '" + name + "': " + error.what());
+    }
+    return launch_bound(name, options, std::move(bound), tensors);
   }
   /// The same on the PEs that the tensors say.
   template <class Kernel, class... Args, class = detail::IfKernel<Kernel>>

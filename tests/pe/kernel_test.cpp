@@ -248,6 +248,23 @@ TEST(KernelArguments, AreWhatTheLaunchGaveInOrderAndOfTheKernelsTypes) {
   EXPECT_EQ(bench.answers(message, CommandKind::done), 1u);
 }
 
+/// What is lost in silence would be found in the results.
+TEST(KernelArguments, IntegersThatTheirParameterCannotHoldAreRefused) {
+  const auto kernel = [](Va, std::int8_t, std::uint64_t, bool, Tl&) {};
+  const auto refused = [&](auto small, auto large) -> std::string {
+    try {
+      bind_kernel(kernel, Va{0}, small, large, 4);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused(127, 0), "");
+  EXPECT_EQ(refused(-128L, ~std::uint64_t{0}), "");
+  EXPECT_EQ(refused(300, 0), "argument 2 is 300; the kernel's parameter holds -128 to 127");
+  EXPECT_EQ(refused(1, -1), "argument 3 is -1; the kernel's parameter holds 0 to 18446744073709551615");
+}
+
 TEST(KernelArguments, ComeFromFunctionsAndLambdasWithoutCapturesOnly) {
   const int captured = 1;
   const auto free_of = [](Va, int, Tl&) {};

@@ -2,6 +2,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -138,6 +141,21 @@ template <class P, class A>
 inline constexpr bool is_argument =
     std::is_convertible_v<const A&, P> && !(std::is_floating_point_v<A> && std::is_integral_v<P>);
 
+/// An argument as its parameter. Throws std::invalid_argument for an integer that the parameter's type cannot hold;
+/// `place`: of the argument, from 1 on.
+template <class P, class A>
+P as_parameter(const A& argument, std::size_t place) {
+  const P value = argument;
+  if constexpr (std::is_integral_v<P> && std::is_integral_v<A> && !std::is_same_v<P, bool>) {
+    if (static_cast<A>(value) != argument || (value < P{0}) != (argument < A{0})) {
+      throw std::invalid_argument("argument " + std::to_string(place) + " is " + std::to_string(argument) +
+                                  "; the kernel's parameter holds " + std::to_string(std::numeric_limits<P>::min()) +
+                                  " to " + std::to_string(std::numeric_limits<P>::max()));
+    }
+  }
+  return value;
+}
+
 template <class List>
 struct Arguments;
 template <class... P>
@@ -154,10 +172,12 @@ struct Arguments<std::tuple<P...>> {
     }
   }
 
-  static std::vector<std::uint8_t> pack(const P&... values) {
+  template <class... A>
+  static std::vector<std::uint8_t> pack(const A&... arguments) {
     std::vector<std::uint8_t> packed(bytes);
     [[maybe_unused]] std::uint8_t* at = packed.data();
-    ((put(values, at), at += sizeof(P)), ...);
+    [[maybe_unused]] std::size_t place = 0;
+    ((put(as_parameter<P>(arguments, ++place), at), at += sizeof(P)), ...);
     return packed;
   }
 
@@ -203,7 +223,8 @@ struct BoundKernel {
   std::vector<std::uint8_t> arguments;  ///< of its parameters
 };
 
-/// Checks types and number of the arguments, and makes of them what the kernel's parameters are.
+/// Checks types and number of the arguments, and makes of them what the kernel's parameters are. Throws
+/// std::invalid_argument for an integer that its parameter's type cannot hold.
 template <class K, class... A>
 BoundKernel bind_kernel(const K& kernel, const A&... arguments) {
   static_assert(is_kernel_v<K>,
