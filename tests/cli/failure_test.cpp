@@ -161,6 +161,18 @@ TEST(Failure, ARankThatOverflowsItsStackIsNamed) {
   }
 }
 
+/// Exit code 0 without a result would look as if all were well.
+TEST(Failure, ACallOfExitIsTheFaultOfTheKernelOrRankThatMakesIt) {
+  const Tool tool;
+  const std::map<std::string, std::string> owners{{"exit", "kernel 'exit' on sip0.cube0.pe0"}, {"rank_exit", "rank 1"}};
+  for (const auto& [mode, owner] : owners) {
+    const Outcome outcome = run_runaway(tool, mode);
+    EXPECT_EQ(outcome.code, 8) << mode << outcome.err;
+    EXPECT_EQ(outcome.err, "kernbench: error: " + owner + " called exit: return, or throw\n");
+    EXPECT_THAT(left_in(tool), ::testing::IsEmpty()) << mode;
+  }
+}
+
 TEST(Failure, EmptyTilesAreErrorsThatNameTheCall) {
   const Tool tool;
   const Outcome one = run_runaway(tool, "one_tile"), both = run_runaway(tool, "tiles"),

@@ -1,5 +1,6 @@
 // A plug-in whose host code goes wrong as `--mode` says; the tool has to say so.
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <new>
 #include <stdexcept>
@@ -44,12 +45,13 @@ void write_to_null() {
   *nowhere = 1;
 }
 void null_kernel(Tl&) { write_to_null(); }
+void exit_kernel(Tl&) { std::exit(0); }
 
 /// Kernels that go wrong by themselves, by mode.
-const std::map<std::string, void (*)(Tl&)> kKernels{
-    {"kernel", endless_kernel},    {"locals", locals_kernel}, {"recursion", recursion_kernel},
-    {"one_tile", one_tile_kernel}, {"tiles", tiles_kernel},   {"shape", shape_kernel},
-    {"null", null_kernel}};
+const std::map<std::string, void (*)(Tl&)> kKernels{{"kernel", endless_kernel},      {"locals", locals_kernel},
+                                                    {"recursion", recursion_kernel}, {"one_tile", one_tile_kernel},
+                                                    {"tiles", tiles_kernel},         {"shape", shape_kernel},
+                                                    {"null", null_kernel},           {"exit", exit_kernel}};
 
 class Runaway final : public Workload {
  public:
@@ -62,7 +64,8 @@ class Runaway final : public Workload {
         "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much; runtime, "
         "invalid: rank 1 throws; swallow: and rank 0 catches everything; stop: sc_stop(); outside: no rank throws; "
         "race: two PEs write one place; late: a check of 1 s behind the simulation; rank_recursion, rank_locals: "
-        "rank 1 overflows its stack; rank_null: it writes to a null pointer; or a kernel of kKernels");
+        "rank 1 overflows its stack; rank_null: it writes to a null pointer; rank_exit: it calls exit(0); or a kernel "
+        "of kKernels");
   }
   Report run(Session& session) override {
     if (mode_ == "outside") throw std::runtime_error("the cause");
@@ -83,6 +86,7 @@ class Runaway final : public Workload {
       if (mode_ == "rank_recursion" && ctx.rank() == 1) deeper(10'000);
       if (mode_ == "rank_locals" && ctx.rank() == 1) large_locals();
       if (mode_ == "rank_null" && ctx.rank() == 1) write_to_null();
+      if (mode_ == "rank_exit" && ctx.rank() == 1) std::exit(0);
       if (mode_ == "stop" && ctx.rank() == 1) sc_core::sc_stop();
       if (mode_ == "swallow") {
         if (ctx.rank() == 1) throw std::runtime_error("the cause");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -113,6 +114,9 @@ class FaultHandler {
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     ::sigaction(SIGSEGV, &action, &before_segv_);
     ::sigaction(SIGBUS, &action, &before_bus_);
+    std::atexit([] {
+      if (one().entered != nullptr && one().clean_up != nullptr) one().entered->called_exit();
+    });
   }
 
   static void handle(int, siginfo_t* info, void* context) {
@@ -160,6 +164,10 @@ namespace {
 void StackGuard::overflowed() const {
   end_with(Line() << "kernbench: error: " << owner_ << " overflowed its stack of " << stack_bytes_ / 1024
                   << " KiB: keep large arrays in vectors\n");
+}
+
+void StackGuard::called_exit() const {
+  end_with(Line() << "kernbench: error: " << owner_ << " called exit: return, or throw\n");
 }
 
 void StackGuard::used_null() const { end_with(Line() << "kernbench: error: " << owner_ << " used a null pointer\n"); }

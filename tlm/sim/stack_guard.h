@@ -14,9 +14,9 @@ struct StackOwner {
 };
 
 /// Of a stack with a guard, [low, high), below. While it is entered, code of `owner` runs there: touching the guard, or
-/// a null pointer, ends the process with a text that names the owner, and exit code 8 (the program failed). Nothing
-/// else can be done: there is no stack left to throw on. A signal handler has to find it, so that the one that is
-/// entered is the process's own; faults elsewhere go where they went before.
+/// a null pointer, or a call of exit() ends the process with a text that names the owner, and exit code 8 (the program
+/// failed). Nothing else can be done: there is no stack left to throw on. A signal handler has to find it, so that the
+/// one that is entered is the process's own; faults elsewhere go where they went before.
 class StackGuard {
  public:
   StackGuard(const std::byte* low, const std::byte* high, std::size_t stack_bytes, const StackOwner& owner);
@@ -49,7 +49,8 @@ class StackGuard {
   bool below(const void* at) const;  ///< within the guard
   /// Says so, and ends the process: of a stack without a guard, when it is too late.
   [[noreturn]] void overflowed() const;
-  [[noreturn]] void used_null() const;  ///< likewise
+  [[noreturn]] void used_null() const;    ///< likewise
+  [[noreturn]] void called_exit() const;  ///< likewise; asked where there is something to clean up
   /// `clean_up` is called before the process ends; only what a signal handler may call. Null: nothing.
   static void before_end(void (*clean_up)());
 
