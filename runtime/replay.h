@@ -76,7 +76,7 @@ class Replay {
     const ReplayKind* ended = nullptr;  ///< of the batch that ended last; null: none has
     Ps ended_at = 0;
     CallPtr call;                   ///< the last collective that it took part in
-    std::vector<CallPtr> on_links;  ///< collectives that are simulated, in order: links are the first one's
+    std::vector<CallPtr> on_links;  ///< collectives that are simulated: links are the first one's
   };
   /// A message that comes back without having been in the machine.
   struct Due {
@@ -112,6 +112,7 @@ class Replay {
   /// By SIP: what passes over its links may be a collective's of these members.
   bool links_serve(std::size_t sip, const CallOrder& order) const;
   void links_begin(const CallPtr& call, const CallOrder& order);
+  void links_take(const CallPtr& call, std::size_t sip);
   void links_end(const CallPtr& call);
   void next_on_links(std::size_t sip);
   void release(Call& call);

@@ -101,6 +101,10 @@ struct Replay::Call {
       return part.state != nullptr && part.state->sip == sip && !part.ended;
     });
   }
+  bool has_come(int sip) const {
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](const Part& part) { return part.state != nullptr && part.state->sip == sip; });
+  }
   std::size_t place_of(const Handle::State& state) const {
     const std::vector<int>& ranks = state.order->ranks();
     return static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), state.rank) - ranks.begin());

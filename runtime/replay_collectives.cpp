@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/replay.h"
 #include "runtime/replay_call.h"
@@ -82,6 +83,7 @@ void Replay::collective(const StatePtr& state) {
   ++sip.busy;
   if (!call.held) {
     if (call.here == 1) links_begin(sip.call, *state->order);
+    links_take(sip.call, static_cast<std::size_t>(state->sip));
     part.done = begin(batch_of({state}));
     if (wait == 0) return runtime_.messages.transmit(state);
     runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
@@ -105,7 +107,7 @@ bool Replay::links_serve(std::size_t sip, const CallOrder& order) const {
 
 /// From when the first member comes, what passes over these links is the collective's, also what is on its way to
 /// others, and credits that are still under way when the last member has ended: until the next one begins. Of several
-/// at once it is that one's that came first.
+/// at once it is that one's that came first, but for links_take().
 void Replay::links_begin(const CallPtr& call, const CallOrder& order) {
   call->links.resize(sips_.size());
   for (std::size_t sip = 0; sip < sips_.size(); ++sip) {
@@ -114,6 +116,16 @@ void Replay::links_begin(const CallPtr& call, const CallOrder& order) {
     on_links.push_back(call);
     if (on_links.size() == 1) call->links[sip] = begin(links_of(sip));
   }
+}
+
+/// Its member on `sip` has come: links that are those of a call which still waits for its own member there, as a `recv`
+/// of the next stage does while all_reduces of this one pass, are this call's until it ends.
+void Replay::links_take(const CallPtr& call, std::size_t sip) {
+  std::vector<CallPtr>& on_links = sips_[sip].on_links;
+  const auto own = std::find(on_links.begin(), on_links.end(), call);
+  if (own == on_links.end() || own == on_links.begin() || on_links.front()->has_come(static_cast<int>(sip))) return;
+  call->links[sip] = std::move(on_links.front()->links[sip]);
+  std::rotate(on_links.begin(), own, own + 1);
 }
 
 void Replay::links_end(const CallPtr& call) {
