@@ -266,7 +266,7 @@ void LinkBench::start(const std::vector<LinkLoad>& loads) {
 const std::vector<LinkPoint>& LinkBench::points() const { return impl_->points; }
 const Wire& LinkBench::wire() const { return impl_->near.wire(0); }
 
-double LinkBench::capacity_gbps(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes) {
+LinkBench::Rates LinkBench::rates_gbps(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes) {
   const double wire = static_cast<double>(bytes) * 1e3 / held(link, bytes) * Wire::goodput(link);
   const std::uint64_t full = packets_of(bytes) - 1;
   const std::uint64_t flits = full * flits_of(kPacket, noc) + flits_of(bytes - full * kPacket, noc);
@@ -279,8 +279,10 @@ double LinkBench::capacity_gbps(const LinkConfig& link, const NocConfig& noc, st
   const double round_trip = there + 2 * static_cast<double>(link.latency) + 2e12 / static_cast<double>(noc.clock_hz);
   const double credits =
       link.buffer_packets * static_cast<double>(bytes) / static_cast<double>(packets_of(bytes)) * 1e3 / round_trip;
-  return std::min({wire, network, credits});
+  return {wire, network, credits};
 }
+
+double LinkBench::wire_ns(const LinkConfig& link, std::uint64_t bytes) { return held(link, bytes) / kPsInNs; }
 
 double LinkBench::zero_load_ns(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes) {
   const double cycle = 1e12 / static_cast<double>(noc.clock_hz);

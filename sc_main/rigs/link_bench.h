@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,10 +60,19 @@ class LinkBench {
 
   // Closed forms, from the configuration alone.
 
-  /// Payload rate in GB/s that the wire can carry of messages of `bytes`: raw rate x efficiency x payload in packets x
-  /// share of replays, what the network behind it injects (one flit per cycle), or what the receiver's places allow
-  /// (each for a whole packet, however small, per round trip of a credit), whichever is lowest.
-  static double capacity_gbps(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes);
+  /// Payload rates in GB/s that there can be of messages of `bytes`.
+  struct Rates {
+    double wire = 0;     ///< raw rate x efficiency x payload in packets x share of replays
+    double network = 0;  ///< what the network behind it injects: one flit per cycle
+    double credits = 0;  ///< receiver's places, each for a whole packet, however small, per round trip of a credit
+    double least() const { return std::min({wire, network, credits}); }
+  };
+  static Rates rates_gbps(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes);
+  static double capacity_gbps(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes) {
+    return rates_gbps(link, noc, bytes).least();
+  }
+  /// For how long a message holds an idle wire, in ns.
+  static double wire_ns(const LinkConfig& link, std::uint64_t bytes);
   /// Latency in ns of a message on an idle wire.
   static double zero_load_ns(const LinkConfig& link, const NocConfig& noc, std::uint64_t bytes);
   /// Mean latency in ns of messages at exponential intervals: an M/D/1 queue before the idle wire. Flits that begin

@@ -109,17 +109,45 @@ double TrafficPattern::links(unsigned source, unsigned destination) const {
   return distance(source % cols_, destination % cols_) + distance(source / cols_, destination / cols_);
 }
 
-double TrafficPattern::mean_links() const {
-  double sum = 0;
+template <class Visit>
+void TrafficPattern::visit_pairs(const Visit& visit) const {
   for (unsigned source = 0; source < nodes_; ++source) {
-    if (kind_ == Kind::fixed) sum += links(source, fixed_[source]);
-    for (unsigned to = 0; kind_ == Kind::uniform && to < nodes_; ++to) sum += links(source, to) / nodes_;
+    if (kind_ == Kind::fixed) visit(source, fixed_[source], 1.0);
+    for (unsigned to = 0; kind_ == Kind::uniform && to < nodes_; ++to) visit(source, to, 1.0 / nodes_);
     for (std::size_t i = 0; i < hot_.size(); ++i) {
       const std::uint32_t weight = upto_[i] - (i == 0 ? 0 : upto_[i - 1]);
-      sum += links(source, hot_[i]) * weight / upto_.back();
+      visit(source, hot_[i], static_cast<double>(weight) / upto_.back());
     }
   }
+}
+
+double TrafficPattern::mean_links() const {
+  double sum = 0;
+  visit_pairs([&](unsigned source, unsigned to, double share) { sum += links(source, to) * share; });
   return sum / nodes_;
+}
+
+TrafficPattern::Busiest TrafficPattern::busiest() const {
+  enum Way : unsigned { kEast, kWest, kSouth, kNorth, kOut, kWays };
+  std::vector<double> asked(std::size_t{kWays} * nodes_);
+  visit_pairs([&](unsigned source, unsigned to, double share) {
+    unsigned at = source;
+    const auto go = [&](Way way, unsigned next) {
+      asked[kWays * at + way] += share;
+      at = next;
+    };
+    while (at % cols_ < to % cols_) go(kEast, at + 1);
+    while (at % cols_ > to % cols_) go(kWest, at - 1);
+    while (at < to) go(kSouth, at + cols_);
+    while (at > to) go(kNorth, at - cols_);
+    go(kOut, to);
+  });
+  Busiest most;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    double& kind = i % kWays == kOut ? most.node : most.link;
+    kind = std::max(kind, asked[i]);
+  }
+  return most;
 }
 
 }  // namespace kernbench

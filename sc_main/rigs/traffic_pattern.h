@@ -51,6 +51,12 @@ class TrafficPattern {
   }
   /// Mean number of links between source and destination under XY routing; exact.
   double mean_links() const;
+  /// Flits per cycle that the busiest link, and the busiest node's way out, are asked for at a load of one flit per
+  /// node and cycle, under XY routing; exact. No load above the reciprocal of the larger one is accepted.
+  struct Busiest {
+    double link = 0, node = 0;
+  };
+  Busiest busiest() const;
 
   static const std::vector<std::string>& names();
 
@@ -60,6 +66,9 @@ class TrafficPattern {
   void make_hotspot(const std::string& list);
   unsigned hotspot(Random& random) const;
   double links(unsigned source, unsigned destination) const;
+  /// visit(source, destination, share of the source's packets) for all pairs.
+  template <class Visit>
+  void visit_pairs(const Visit& visit) const;
 
   Kind kind_ = Kind::uniform;
   unsigned cols_, nodes_;

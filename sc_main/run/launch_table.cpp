@@ -317,7 +317,7 @@ Json LaunchTable::json(const std::vector<HostTraceEntry>& trace, const CauseLog&
 }
 
 std::string LaunchTable::text(const Json& launches) {
-  if (launches.empty()) return "# nothing was launched that --explain could speak of\n";
+  if (launches.empty()) return "# no kernel was launched: --explain has no launches to list\n";
   std::string text = fmt::format(
       "# {:>28} {:>8} {:>5} {:>11} {:>5} {:>5} {:>5} {:>10} {:>7} {:>8} {:>8} {:>13} {:>6}\n", "launches of", "number",
       "PEs", "time (us)", "array", "math", "DMA", "moved (B)", "x least", "FLOP/B", "TFLOP/s", "of the roof", "bound");

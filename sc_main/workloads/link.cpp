@@ -101,6 +101,10 @@ class Link final : public Workload {
     });
     if (ucie) add_rows("ucie", *ucie, spec.cube.ucie.link(), spec.cube.noc, report);
     if (inter_sip) add_rows("inter_sip", *inter_sip, spec.links.link, spec.sip.io.crossbar, report);
+    std::string explained;
+    if (ucie) explained += explain("ucie", spec.cube.ucie.link(), spec.cube.noc, sizes, kUcieKeys);
+    if (inter_sip) explained += explain("inter_sip", spec.links.link, spec.sip.io.crossbar, sizes, kInterSipKeys);
+    if (wants("pcie")) explained += explain_pcie(spec.sip.io.pcie, sizes);
     if (wants("pcie")) {
       const PcieConfig& pcie = spec.sip.io.pcie;
       for (LinkLoad load : points) {
@@ -112,6 +116,7 @@ class Link final : public Workload {
       report.text += pcie_text;
       for (Json& row : pcie_rows) report.results.push_back(std::move(row));
     }
+    if (session.options().explain) report.text += explained;
     return report;
   }
 
@@ -152,6 +157,47 @@ class Link final : public Workload {
     report.text +=
         fmt::format("# {}: {} packets, {} flits, {} raw bytes, {} replays, {:.1f} nJ\n", kind, stats.packets,
                     stats.flits, stats.raw_bytes, stats.replays, static_cast<double>(bench.wire().energy_aj()) / 1e9);
+  }
+
+  static constexpr const char* kUcieKeys =
+      "wire: cube.ucie.lanes, lane_rate, width, flit, header_size, bit_errors; network: cube.noc.clock, flit_size; "
+      "credits: cube.ucie.buffer_packets; flight: cube.ucie.latency_per_side";
+  static constexpr const char* kInterSipKeys =
+      "wire: system.links.lanes, lane_rate, efficiency, flit_size, header_size, bit_errors; network: "
+      "sip.io.crossbar.clock, flit_size; credits: system.links.buffer_packets; flight: system.links.serdes, "
+      "propagation";
+
+  /// What a rate is limited by and a latency is made of, by closed forms.
+  static std::string explain(const char* kind, const LinkConfig& link, const NocConfig& noc,
+                             const std::vector<std::uint64_t>& sizes, const char* keys) {
+    std::string text = fmt::format("# {}: most GB/s by each, and an idle message's latency (ns)\n", kind);
+    text += fmt::format("#{:>10} {:>10} {:>10} {:>10} {:>10} {:>13} {:>9} {:>9} {:>9}\n", "bytes", "wire", "network",
+                        "credits", "least", "latency", "wire", "flight", "ends");
+    for (const std::uint64_t bytes : sizes) {
+      const LinkBench::Rates rates = LinkBench::rates_gbps(link, noc, bytes);
+      const char* const least = rates.least() == rates.wire      ? "wire"
+                                : rates.least() == rates.network ? "network"
+                                                                 : "credits";
+      const double all = LinkBench::zero_load_ns(link, noc, bytes), wire = LinkBench::wire_ns(link, bytes),
+                   flight = static_cast<double>(link.latency) / 1e3;
+      text += fmt::format("#{:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>10} {:>13.1f} {:>9.1f} {:>9.1f} {:>9.1f}\n", bytes,
+                          rates.wire, rates.network, rates.credits, least, all, wire, flight, all - wire - flight);
+    }
+    return text + fmt::format("# governed by, {}; ends: flits into and out of the networks, checks\n", keys);
+  }
+  static std::string explain_pcie(const PcieConfig& pcie, const std::vector<std::uint64_t>& sizes) {
+    std::string text = "# pcie: a copy (ns), on the link alone\n";
+    text +=
+        fmt::format("#{:>10} {:>13} {:>13} {:>13} {:>13}\n", "bytes", "to device", "from device", "its wire", "flight");
+    for (const std::uint64_t bytes : sizes) {
+      text += fmt::format("#{:>10} {:>13.1f} {:>13.1f} {:>13.1f} {:>13.1f}\n", bytes, pcie_ns(pcie, true, bytes),
+                          pcie_ns(pcie, false, bytes), pcie_wire_ns(pcie, bytes),
+                          2 * static_cast<double>(pcie.latency) / 1e3);
+    }
+    return text +
+           "# governed by, wire: sip.io.pcie.generation, lanes, tlp_payload, tlp_overhead; flight: "
+           "sip.io.pcie.latency; "
+           "besides: doorbell, and a descriptor and a completion of 64 B each\n";
   }
 
   /// One load. No `latency`: there is no closed form of it, such as at a load of 1.

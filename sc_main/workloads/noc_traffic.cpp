@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sc_main/rigs/bare_mesh.h"
+#include "sc_main/rigs/traffic_pattern.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/refusals.h"
 #include "topology/machine/machine.h"
@@ -80,6 +83,12 @@ class NocTraffic final : public Workload {
         mesh_.cols, mesh_.rows, mesh_.pattern, mesh_.packet_flits, mesh_.vcs, mesh_.vc_depth, switch_, "load",
         "offered", "accepted", "latency", "p50", "p95", "p99", "packets", "state");
     for (std::size_t i = 0; i < meshes.size(); ++i) add_row(configs[i], meshes[i]->result(), report);
+    if (!session.options().explain) return report;
+    for (std::size_t i = 0; i < meshes.size(); ++i) report.text += explained(configs[i], meshes[i]->result());
+    report.text +=
+        "# an empty mesh: by --flits, --routing-delay and the pattern's distances; waiting: by the load, --vcs, "
+        "--depth, "
+        "--credit-delay and --switch\n";
     return report;
   }
 
@@ -94,6 +103,19 @@ class NocTraffic final : public Workload {
       configs.push_back(mesh_);
     }
     return configs;
+  }
+
+  /// What a packet's latency is made of, and what the pattern asks of the mesh.
+  static std::string explained(const BareMeshConfig& config, const BareMeshResult& result) {
+    const TrafficPattern::Busiest busiest = TrafficPattern(config.pattern, config.cols, config.rows).busiest();
+    const bool by_node = busiest.node > busiest.link;
+    const double most = by_node ? busiest.node : busiest.link;
+    return fmt::format(
+        "# load {:.4g}: {:.1f} cycles are {:.1f} of an empty mesh ({:.2f} links, {} flits) and {:.1f} of waiting; the "
+        "busiest {} is asked for {:.0f}% of its cycles, for all of them at load {:.3f}\n",
+        config.load, result.latency, result.zero_load, result.links, config.packet_flits,
+        std::max(0.0, result.latency - result.zero_load), by_node ? "node's way out" : "link", 100 * config.load * most,
+        1 / most);
   }
 
   static void add_row(const BareMeshConfig& config, const BareMeshResult& result, Report& report) {

@@ -29,6 +29,19 @@ TEST(TrafficPattern, MeanDistancesAreThoseOfTheDefinitions) {
   EXPECT_NEAR(mean_links("hotspot(0,3,12,15)", 4), 3.0, 1e-12);
 }
 
+TEST(TrafficPattern, BusiestLinkAndNodeFollowFromCutsOfTheMesh) {
+  const auto busiest = [](const char* pattern, unsigned k) { return TrafficPattern(pattern, k, k).busiest(); };
+  // Over the middle of a row go half of what k / 2 nodes send; of 5 nodes, 2 of them send 3 / 5.
+  EXPECT_NEAR(busiest("uniform", 8).link, 2.0, 1e-12);
+  EXPECT_NEAR(busiest("uniform", 5).link, 2 * 3 / 5.0, 1e-12);
+  EXPECT_NEAR(busiest("uniform", 8).node, 1.0, 1e-12);
+  EXPECT_NEAR(busiest("bit-complement", 4).link, 2.0, 1e-12);  // all cross the middle
+  EXPECT_NEAR(busiest("transpose", 4).link, 3.0, 1e-12);       // y = 0: three nodes go to column 0
+  // To one node of a corner: along its column come three rows of four.
+  EXPECT_NEAR(busiest("hotspot(0)", 4).link, 12.0, 1e-12);
+  EXPECT_NEAR(busiest("hotspot(0)", 4).node, 16.0, 1e-12);
+}
+
 TEST(TrafficPattern, FixedPatternsPermute) {
   Random random(1, 0);
   const TrafficPattern transpose("transpose", 4, 4), reverse("bit_reverse", 4, 4), shuffle("shuffle", 4, 4);

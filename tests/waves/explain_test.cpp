@@ -1,8 +1,10 @@
 // `run --explain`: what the launches of every workload did, and what they wait for.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "tests/cli/schema_check.h"
 #include "tests/cli/tool_runner.h"
@@ -10,6 +12,7 @@
 
 namespace kernbench {
 namespace {
+using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
 Json explained(const Tool& tool, std::vector<std::string> arguments) {
@@ -118,11 +121,39 @@ TEST(Explain, OfATransformerHasEveryKernelOfItsLayersWithTheirLeastBytes) {
     EXPECT_EQ(kernels.count(kernel), 1U) << kernel;
 }
 
-TEST(Explain, SaysSoWhereNothingIsLaunched) {
+/// Uniform traffic on k x k routers asks a link in the middle of a row for k / 4 flits a cycle and node.
+TEST(Explain, OfBareTrafficSaysWhatItsLatencyIsAndWhereItsLimit) {
   const Tool tool;
-  const Outcome outcome = tool({"run", "noc_traffic", "--cols", "2", "--rows", "2", "--load", "0.1", "--explain"});
+  const Outcome outcome =
+      tool({"run", "noc_traffic", "--cols", "4", "--rows", "4", "--load", "0.1", "--flits", "1", "--explain"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("# nothing was launched that --explain could speak of\n"), std::string::npos);
+  EXPECT_THAT(outcome.out, HasSubstr("of an empty mesh (2.50 links, 1 flits)"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("the busiest link is asked for 10% of its cycles, for all of them at load 1.000\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("# no kernel was launched: --explain has no launches to list\n"));
+  const Outcome hot = tool(
+      {"run", "noc_traffic", "--cols", "4", "--rows", "4", "--load", "0.02", "--pattern", "hotspot(5)", "--explain"});
+  EXPECT_THAT(hot.out,
+              HasSubstr("busiest node's way out is asked for 32% of its cycles, for all of them at load 0.062"));
+}
+
+TEST(Explain, OfLinksSaysWhatLimitsTheirRateAndWhatTheirLatencyIs) {
+  const Tool tool;
+  const auto limit = [&](const std::string& key, const char* by) {
+    const Outcome outcome = tool({"run", "link", "--kind", "inter_sip", "--topology", "ring8", "-b", "256", "-e", "256",
+                                  "--loads", "0", "-n", "10", "--explain", "--set", key});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::istringstream lines(outcome.out);
+    std::string kind, bytes, wire, network, credits, least;
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      if (line.rfind("#       256", 0) == 0) words >> kind >> bytes >> wire >> network >> credits >> least;
+    }
+    EXPECT_EQ(least, by) << outcome.out;
+  };
+  limit("system.links.bandwidth=1GB/s", "wire");
+  limit("system.links.buffer_packets=2", "credits");
+  limit("sip.io.crossbar.clock=100MHz", "network");
 }
 
 TEST(Explain, NamesTheKeyThatIsThrottled) {
