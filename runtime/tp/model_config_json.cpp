@@ -41,6 +41,16 @@ std::vector<std::string> known_keys(bool mixture) {
   return known;
 }
 
+/// What a key that is not there means, where that is not the same for all families. A key that is null means none.
+/// source: transformers, configuration_llama.py, configuration_mistral.py, configuration_mixtral.py
+struct Defaults {
+  std::int64_t kv_heads;  ///< 0: as many as heads
+  std::int64_t window;    ///< 0: none
+  double epsilon, rope_theta;
+};
+constexpr const char* kFamilies[] = {"llama", "mistral", "mixtral"};
+constexpr Defaults kDefaults[] = {{0, 0, 1e-6, 1e4}, {8, 4096, 1e-6, 1e4}, {8, 0, 1e-5, 1e6}};
+
 class Reader {
  public:
   Reader(const ConfigNode& root, const std::string& section, const std::vector<std::string>& known, Problems& problems)
@@ -52,6 +62,9 @@ class Reader {
     return node == nullptr || node->is_null() || (node->is_scalar() && !node->quoted && node->text == "null") ? nullptr
                                                                                                               : node;
   }
+  bool absent(const char* key) const { return root_.find(key) == nullptr; }
+  /// Where the key's value stands; the whole map if it is not there.
+  const Location& where(const char* key) const { return absent(key) ? root_.where : root_.find(key)->where; }
   /// `otherwise` 0: it has to be there.
   std::int64_t integer(const char* key, std::int64_t otherwise = 0) {
     const ConfigNode* node = value(key);
@@ -140,21 +153,24 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
     problems.add(root.where, "missing key 'model_type'", "a config.json of llama, mistral or mixtral is read");
     return model;
   }
-  const auto family = read_name(*type, "model_type", {"llama", "mistral", "mixtral"}, problems);
+  const auto family = read_name(*type, "model_type", {std::begin(kFamilies), std::end(kFamilies)}, problems);
   if (!family) return model;
+  const Defaults& absent = kDefaults[*family];
   const bool mixture = *family == 2;
   Reader reader(root, "", known_keys(mixture), problems);
   model.layers = reader.integer("num_hidden_layers");
   model.width = reader.integer("hidden_size");
   model.heads = reader.integer("num_attention_heads");
-  model.kv_heads = reader.integer("num_key_value_heads", std::max<std::int64_t>(model.heads, 1));
+  const std::int64_t own = std::max<std::int64_t>(model.heads, 1);  // null: each head has its own
+  const bool assumed = absent.kv_heads > 0 && reader.absent("num_key_value_heads");
+  model.kv_heads = reader.integer("num_key_value_heads", assumed ? absent.kv_heads : own);
   model.mlp_width = reader.integer("intermediate_size");
   model.vocabulary = reader.integer("vocab_size");
   model.positions = reader.integer("max_position_embeddings");
   const bool sized = model.heads > 0 && model.width > 0;  // else that is said, and nothing that follows from it
   model.head_dim = reader.integer("head_dim", sized ? std::max<std::int64_t>(model.width / model.heads, 1) : 2);
-  model.epsilon = reader.number("rms_norm_eps", mixture ? 1e-5 : 1e-6);
-  model.rope_theta = reader.number("rope_theta", mixture ? 1'000'000 : 10'000);
+  model.epsilon = reader.number("rms_norm_eps", absent.epsilon);
+  model.rope_theta = reader.number("rope_theta", absent.rope_theta);
   if (mixture) {
     model.experts = reader.integer("num_local_experts", 8);
     model.experts_per_token = reader.integer("num_experts_per_tok", 2);
@@ -181,9 +197,13 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   }
   read_rope(reader, model, problems);
   if (reader.value("sliding_window") != nullptr) model.window = reader.integer("sliding_window");
+  if (reader.absent("sliding_window")) model.window = absent.window;
   if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
-    problems.add(root.find("num_key_value_heads")->where, fmt::format("num_key_value_heads is '{}'", model.kv_heads),
-                 fmt::format("give a divisor of the {} heads", model.heads));
+    problems.add(
+        reader.where("num_key_value_heads"),
+        assumed ? fmt::format("missing key 'num_key_value_heads': of {} it is {}", kFamilies[*family], model.kv_heads)
+                : fmt::format("num_key_value_heads is '{}'", model.kv_heads),
+        fmt::format("give a divisor of the {} heads", model.heads));
   }
   if (model.head_dim % 2 != 0) {
     problems.add(root.where, fmt::format("heads are of {} elements", model.head_dim),

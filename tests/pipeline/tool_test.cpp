@@ -455,8 +455,8 @@ TEST(PipelineTool, ExportSaysWhichOptionsBelongTogether) {
             "kernbench: error: --tp is 3: give a divisor of the 32 heads\n");
   // Mistral's: a document of all positions would be another model.
   std::ofstream(tool.file("m.json")) << R"({"model_type": "mistral", "hidden_size": 32, "intermediate_size": 48,
-    "num_attention_heads": 4, "num_hidden_layers": 2, "max_position_embeddings": 64, "vocab_size": 70,
-    "sliding_window": 8})";
+    "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 2,
+    "max_position_embeddings": 64, "vocab_size": 70, "sliding_window": 8})";
   EXPECT_EQ(
       refused({"--model", "m.json", "--prompt", "9"}),
       "kernbench: error: --prompt is 9\n  hint: model 'm.json' has a sliding window of 8, and every token sees all "

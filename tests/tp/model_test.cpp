@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 
 #include "tests/tp/tp_case.h"
 
@@ -70,6 +71,35 @@ TEST(Models, WhatIsWrongInAFileIsNamedWithItsPlace) {
   EXPECT_EQ(error_text([] { tp::load_model("lama3-8b"); }),
             "lama3-8b: error: is neither a model nor a file\n  hint: did you mean 'llama3-8b'? models: gpt3-175b, "
             "llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b");
+}
+
+/// A config.json of 16 heads of 4 elements; `more` begins with a comma.
+std::string config_json(const std::string& family, const std::string& more = {}, const std::string& heads = "16") {
+  return "{\"model_type\": \"" + family +
+         "\", \"hidden_size\": 64, \"intermediate_size\": 48, \"num_attention_heads\": " + heads +
+         ",\n \"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"vocab_size\": 70" + more + "}";
+}
+
+/// source: transformers, configuration_llama.py, configuration_mistral.py, configuration_mixtral.py
+TEST(ConfigJson, AnAbsentKeyTakesItsFamilysDefaultAndNullIsNone) {
+  const auto read = [](const char* family, const char* more = "") {
+    return tp::parse_model(config_json(family, more), "m.json");
+  };
+  const tp::Model llama = read("llama"), mistral = read("mistral"), mixtral = read("mixtral");
+  EXPECT_EQ(std::tuple(llama.kv_heads, llama.window, llama.epsilon, llama.rope_theta), std::tuple(16, 0, 1e-6, 1e4));
+  EXPECT_EQ(std::tuple(mistral.kv_heads, mistral.window, mistral.epsilon, mistral.rope_theta),
+            std::tuple(8, 4096, 1e-6, 1e4));
+  EXPECT_EQ(std::tuple(mixtral.kv_heads, mixtral.window, mixtral.epsilon, mixtral.rope_theta),
+            std::tuple(8, 0, 1e-5, 1e6));
+  EXPECT_EQ(std::tuple(mixtral.experts, mixtral.experts_per_token), std::tuple(8, 2));
+  const tp::Model none = read("mistral", ", \"num_key_value_heads\": null, \"sliding_window\": null");
+  EXPECT_EQ(std::tuple(none.kv_heads, none.window), std::tuple(16, 0));
+}
+
+TEST(ConfigJson, ADefaultThatDoesNotFitIsAMissingKey) {
+  EXPECT_EQ(error_text([] { tp::parse_model(config_json("mistral", "", "4"), "m.json"); }),
+            "m.json:1:1: error: missing key 'num_key_value_heads': of mistral it is 8\n  hint: give a divisor of the 4 "
+            "heads");
 }
 
 /// Source of the expected values: Llama 3.1, theta 500,000, heads of 128; pairs whose wavelength is below 8,192 / 4
