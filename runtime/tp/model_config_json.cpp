@@ -104,6 +104,7 @@ class Reader {
   const std::string section_;
   Problems& problems_;
 };
+
 /// A section of its own: `rope_scaling`, or `rope_parameters` of transformers 5, which has the base as well.
 void read_rope(Reader& of_model, Model& model, Problems& problems) {
   static const std::vector<std::string> kKeys = {
@@ -135,6 +136,45 @@ void read_rope(Reader& of_model, Model& model, Problems& problems) {
                    fmt::format("give more than low_freq_factor, {}", read.low));
   }
 }
+
+/// How many heads there are of what size; of each error once, at the field that it is due to.
+void read_heads(Reader& reader, std::size_t family, Model& model, Problems& problems) {
+  model.width = reader.integer("hidden_size");
+  model.heads = reader.integer("num_attention_heads");
+  const std::int64_t own = std::max<std::int64_t>(model.heads, 1);  // null: each head has its own
+  const bool assumed = kDefaults[family].kv_heads > 0 && reader.absent("num_key_value_heads");
+  model.kv_heads = reader.integer("num_key_value_heads", assumed ? kDefaults[family].kv_heads : own);
+  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
+    problems.add(
+        reader.where("num_key_value_heads"),
+        assumed ? fmt::format("missing key 'num_key_value_heads': of {} it is {}", kFamilies[family], model.kv_heads)
+                : fmt::format("num_key_value_heads is '{}'", model.kv_heads),
+        fmt::format("give a divisor of the {} heads", model.heads));
+  }
+  const bool given = reader.value("head_dim") != nullptr;
+  const bool sized = model.heads > 0 && model.width > 0;  // else that is said, and nothing that follows from it
+  model.head_dim = reader.integer("head_dim", sized ? std::max<std::int64_t>(model.width / model.heads, 1) : 2);
+  if (given && model.head_dim % 2 != 0) {
+    problems.add(reader.where("head_dim"), fmt::format("head_dim is '{}'", model.head_dim),
+                 "give an even one: positions are rotary");
+  } else if (!given && sized && model.width % (2 * model.heads) != 0) {
+    problems.add(reader.where("hidden_size"), fmt::format("hidden_size is '{}'", model.width),
+                 fmt::format("give {} heads an even number of elements each, or head_dim", model.heads));
+  }
+}
+
+void read_experts(Reader& reader, Model& model, Problems& problems) {
+  model.experts = reader.integer("num_local_experts", 8);
+  model.experts_per_token = reader.integer("num_experts_per_tok", 2);
+  const std::string why = wrong_mixture(model);
+  if (why.empty() || model.experts == 0 || model.experts_per_token == 0) return;  // that is said
+  const bool given = reader.value("num_experts_per_tok") != nullptr;
+  problems.add(reader.where(given ? "num_experts_per_tok" : "num_local_experts"),
+               given ? fmt::format("num_experts_per_tok is '{}'", model.experts_per_token)
+                     : fmt::format("num_local_experts is '{}', and num_experts_per_tok is not there, hence {}",
+                                   model.experts, model.experts_per_token),
+               why);
+}
 }  // namespace
 
 bool is_config_json(const ConfigNode& root) {
@@ -159,27 +199,13 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   const bool mixture = *family == 2;
   Reader reader(root, "", known_keys(mixture), problems);
   model.layers = reader.integer("num_hidden_layers");
-  model.width = reader.integer("hidden_size");
-  model.heads = reader.integer("num_attention_heads");
-  const std::int64_t own = std::max<std::int64_t>(model.heads, 1);  // null: each head has its own
-  const bool assumed = absent.kv_heads > 0 && reader.absent("num_key_value_heads");
-  model.kv_heads = reader.integer("num_key_value_heads", assumed ? absent.kv_heads : own);
+  read_heads(reader, *family, model, problems);
   model.mlp_width = reader.integer("intermediate_size");
   model.vocabulary = reader.integer("vocab_size");
   model.positions = reader.integer("max_position_embeddings");
-  const bool sized = model.heads > 0 && model.width > 0;  // else that is said, and nothing that follows from it
-  model.head_dim = reader.integer("head_dim", sized ? std::max<std::int64_t>(model.width / model.heads, 1) : 2);
   model.epsilon = reader.number("rms_norm_eps", absent.epsilon);
   model.rope_theta = reader.number("rope_theta", absent.rope_theta);
-  if (mixture) {
-    model.experts = reader.integer("num_local_experts", 8);
-    model.experts_per_token = reader.integer("num_experts_per_tok", 2);
-    if (const std::string why = wrong_mixture(model); model.experts > 0 && !why.empty()) {
-      const ConfigNode* node = reader.value("num_experts_per_tok");
-      problems.add(node == nullptr ? root.where : node->where,
-                   fmt::format("num_experts_per_tok is '{}'", model.experts_per_token), why);
-    }
-  }
+  if (mixture) read_experts(reader, model, problems);
   model.tied = reader.flag("tie_word_embeddings");
   model.gated = true;
   model.norm = NormKind::rms;
@@ -198,17 +224,6 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   read_rope(reader, model, problems);
   if (reader.value("sliding_window") != nullptr) model.window = reader.integer("sliding_window");
   if (reader.absent("sliding_window")) model.window = absent.window;
-  if (model.kv_heads > 0 && model.heads % model.kv_heads != 0) {
-    problems.add(
-        reader.where("num_key_value_heads"),
-        assumed ? fmt::format("missing key 'num_key_value_heads': of {} it is {}", kFamilies[*family], model.kv_heads)
-                : fmt::format("num_key_value_heads is '{}'", model.kv_heads),
-        fmt::format("give a divisor of the {} heads", model.heads));
-  }
-  if (model.head_dim % 2 != 0) {
-    problems.add(root.where, fmt::format("heads are of {} elements", model.head_dim),
-                 "rotary positions need an even size");
-  }
   return model;
 }
 

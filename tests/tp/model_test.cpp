@@ -96,6 +96,28 @@ TEST(ConfigJson, AnAbsentKeyTakesItsFamilysDefaultAndNullIsNone) {
   EXPECT_EQ(std::tuple(none.kv_heads, none.window), std::tuple(16, 0));
 }
 
+TEST(ConfigJson, WhatDoesNotFitIsSaidAtItsField) {
+  const auto error = [](const char* family, const std::string& more, const char* heads = "16") {
+    return error_text([&] { tp::parse_model(config_json(family, more, heads), "m.json"); });
+  };
+  EXPECT_EQ(error("llama", ",\n \"head_dim\": 3"),
+            "m.json:3:14: error: head_dim is '3'\n  hint: give an even one: positions are rotary");
+  for (const char* heads : {"3", "64"}) {
+    EXPECT_EQ(error("llama", "", heads), std::string("m.json:1:40: error: hidden_size is '64'\n  hint: give ") + heads +
+                                             " heads an even number of elements each, or head_dim");
+  }
+  EXPECT_EQ(error("llama", ", \"head_dim\": 8", "3"), "nothing was thrown");
+  EXPECT_EQ(error("llama", ",\n \"num_key_value_heads\": 3"),
+            "m.json:3:25: error: num_key_value_heads is '3'\n  hint: give a divisor of the 16 heads");
+  EXPECT_EQ(error("mixtral", ",\n \"num_local_experts\": 1"),
+            "m.json:3:23: error: num_local_experts is '1', and num_experts_per_tok is not there, hence 2\n  hint: give "
+            "1 to 1, of the 1 experts");
+  EXPECT_EQ(error("mixtral", ",\n \"num_experts_per_tok\": 9"),
+            "m.json:3:25: error: num_experts_per_tok is '9'\n  hint: give 1 to 8, of the 8 experts");
+  EXPECT_EQ(error("mixtral", ",\n \"num_experts_per_tok\": 0"),
+            "m.json:3:25: error: num_experts_per_tok is '0'\n  hint: give an integer from 1 to 16777216");
+}
+
 TEST(ConfigJson, ADefaultThatDoesNotFitIsAMissingKey) {
   EXPECT_EQ(error_text([] { tp::parse_model(config_json("mistral", "", "4"), "m.json"); }),
             "m.json:1:1: error: missing key 'num_key_value_heads': of mistral it is 8\n  hint: give a divisor of the 4 "
