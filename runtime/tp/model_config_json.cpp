@@ -1,13 +1,16 @@
 #include "runtime/tp/model_config_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "tlm/config/nearest.h"
 #include "tlm/config/read.h"
 
 namespace kernbench::tp {
@@ -53,10 +56,8 @@ constexpr Defaults kDefaults[] = {{0, 0, 1e-6, 1e4}, {8, 4096, 1e-6, 1e4}, {8, 0
 
 class Reader {
  public:
-  Reader(const ConfigNode& root, const std::string& section, const std::vector<std::string>& known, Problems& problems)
-      : root_(root), section_(section), problems_(problems) {
-    check_keys(root, section, known, problems);
-  }
+  Reader(const ConfigNode& root, const std::string& section, Problems& problems)
+      : root_(root), section_(section), problems_(problems) {}
   const ConfigNode* value(const char* key) const {
     const ConfigNode* node = root_.find(key);
     return node == nullptr || node->is_null() || (node->is_scalar() && !node->quoted && node->text == "null") ? nullptr
@@ -87,8 +88,14 @@ class Reader {
                   "give one, such as 1e-5");
     return otherwise;
   }
-  void need(const char* key) {
-    if (value(key) == nullptr) problems_.add(root_.where, fmt::format("missing key '{}'", dotted(section_, key)));
+  /// All of them are there: otherwise one error lists those that are not.
+  bool need(std::vector<std::string> keys) {
+    keys.erase(std::remove_if(keys.begin(), keys.end(), [&](const std::string& key) { return value(key.c_str()); }),
+               keys.end());
+    if (keys.empty()) return true;
+    for (std::string& key : keys) key = quote(dotted(section_, key));
+    problems_.add(root_.where, fmt::format("missing {} {}", keys.size() == 1 ? "key" : "keys", fmt::join(keys, ", ")));
+    return false;
   }
   bool flag(const char* key) {
     const ConfigNode* node = value(key);
@@ -105,7 +112,25 @@ class Reader {
   Problems& problems_;
 };
 
-/// A section of its own: `rope_scaling`, or `rope_parameters` of transformers 5, which has the base as well.
+/// Of one type: which keys have to be there, and what they say. A key of another type is none of this one.
+void read_scaling(Reader& reader, const std::string& section, bool linear, Model& model, Problems& problems) {
+  const std::vector<std::string> keys = {"factor", "low_freq_factor", "high_freq_factor",
+                                         "original_max_position_embeddings"};
+  if (!reader.need({keys.begin(), linear ? keys.begin() + 1 : keys.end()})) return;
+  model.rope_scaling.factor = reader.number("factor", 1);
+  if (linear) return;
+  const std::size_t before = problems.reported();
+  model.rope_scaling.original = reader.number("original_max_position_embeddings", 1);
+  model.rope_scaling.low = reader.number("low_freq_factor", 1);
+  model.rope_scaling.high = reader.number("high_freq_factor", 2);
+  if (problems.reported() == before && model.rope_scaling.high <= model.rope_scaling.low)
+    problems.add(reader.where("high_freq_factor"),
+                 fmt::format("{}.high_freq_factor is {}", section, model.rope_scaling.high),
+                 fmt::format("give more than low_freq_factor, {}", model.rope_scaling.low));
+}
+
+/// A section of its own: `rope_scaling`, or `rope_parameters` of transformers 5, which has the base as well. Of a type
+/// that is not supported nothing else is said: its keys are its own.
 void read_rope(Reader& of_model, Model& model, Problems& problems) {
   static const std::vector<std::string> kKeys = {
       "rope_type", "type", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
@@ -113,10 +138,7 @@ void read_rope(Reader& of_model, Model& model, Problems& problems) {
   for (const char* section : {"rope_scaling", "rope_parameters"}) {
     const ConfigNode* node = of_model.value(section);
     if (node == nullptr || !expect_map(*node, section, kKeys, problems)) continue;
-    Reader reader(*node, section, kKeys, problems);
-    model.rope_theta = reader.number("rope_theta", model.rope_theta);
-    const RopeScaling read{reader.number("factor", 1), reader.number("original_max_position_embeddings", 1),
-                           reader.number("low_freq_factor", 1), reader.number("high_freq_factor", 2)};
+    Reader reader(*node, section, problems);
     const ConfigNode* type = reader.value("rope_type");
     if (type == nullptr) type = reader.value("type");
     if (type == nullptr) {
@@ -124,16 +146,10 @@ void read_rope(Reader& of_model, Model& model, Problems& problems) {
       continue;
     }
     const auto kind = read_name(*type, dotted(section, "rope_type"), {"default", "linear", "llama3"}, problems);
-    if (!kind || *kind == 0) continue;
-    reader.need("factor");
-    model.rope_scaling.factor = read.factor;
-    if (*kind == 1) continue;
-    model.rope_scaling = read;
-    for (const char* key : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
-      reader.need(key);
-    if (read.high <= read.low)
-      problems.add(node->where, fmt::format("{}.high_freq_factor is {}", section, read.high),
-                   fmt::format("give more than low_freq_factor, {}", read.low));
+    if (!kind) continue;
+    check_keys(*node, section, kKeys, problems);
+    model.rope_theta = reader.number("rope_theta", model.rope_theta);
+    if (*kind > 0) read_scaling(reader, section, *kind == 1, model, problems);
   }
 }
 
@@ -197,7 +213,8 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   if (!family) return model;
   const Defaults& absent = kDefaults[*family];
   const bool mixture = *family == 2;
-  Reader reader(root, "", known_keys(mixture), problems);
+  check_keys(root, "", known_keys(mixture), problems);
+  Reader reader(root, "", problems);
   model.layers = reader.integer("num_hidden_layers");
   read_heads(reader, *family, model, problems);
   model.mlp_width = reader.integer("intermediate_size");

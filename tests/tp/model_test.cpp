@@ -124,6 +124,31 @@ TEST(ConfigJson, ADefaultThatDoesNotFitIsAMissingKey) {
             "heads");
 }
 
+TEST(ConfigJson, WhatIsWrongWithARopeScalingIsOneError) {
+  const auto error = [](const std::string& scaling) {
+    return error_text(
+        [&] { tp::parse_model(config_json("llama", ",\n\"rope_scaling\": {" + scaling + "}"), "m.json"); });
+  };
+  EXPECT_EQ(error(R"("type": "yarn", "factor": "x", "finetuned": true)"),
+            "m.json:3:26: error: rope_scaling.rope_type is 'yarn'\n  hint: valid values: default, linear, llama3");
+  EXPECT_EQ(error(R"("factor": 2, "finetuned": true)"),
+            "m.json:3:17: error: missing key 'rope_scaling.rope_type'\n  hint: default, linear or llama3");
+  EXPECT_EQ(error(R"("rope_type": "linear")"), "m.json:3:17: error: missing key 'rope_scaling.factor'");
+  EXPECT_EQ(error(R"("rope_type": "llama3")"),
+            "m.json:3:17: error: missing keys 'rope_scaling.factor', 'rope_scaling.low_freq_factor', "
+            "'rope_scaling.high_freq_factor', 'rope_scaling.original_max_position_embeddings'");
+  const std::string whole = R"("rope_type": "llama3", "original_max_position_embeddings": 32, "factor": )";
+  EXPECT_EQ(error(whole + R"(8, "low_freq_factor": 4, "high_freq_factor": 4)"),
+            "m.json:3:136: error: rope_scaling.high_freq_factor is 4\n  hint: give more than low_freq_factor, 4");
+  EXPECT_EQ(
+      error(whole + R"(8, "low_freq_factor": 4, "high_freq_factor": "x")"),
+      "m.json:3:136: error: rope_scaling.high_freq_factor is not a number above 0\n  hint: give one, such as 1e-5");
+  EXPECT_EQ(error(whole + R"("x", "low_freq_factor": 1, "high_freq_factor": 4, "fctor": 8)"),
+            "m.json:3:91: error: rope_scaling.factor is not a number above 0\n  hint: give one, such as 1e-5\n"
+            "m.json:3:141: error: unknown key 'fctor' in 'rope_scaling'\n  hint: did you mean 'factor'?");
+  EXPECT_EQ(error(whole + R"(8, "low_freq_factor": 1, "high_freq_factor": 4)"), "nothing was thrown");
+}
+
 /// Source of the expected values: Llama 3.1, theta 500,000, heads of 128; pairs whose wavelength is below 8,192 / 4
 /// positions keep their frequency, those above 8,192 turn at an eighth of it.
 TEST(RotaryFrequency, IsLoweredWhereAWavelengthIsLongerThanWhatTheModelWasTrainedOn) {
