@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -48,8 +47,8 @@ void TpTransformer::add_options(po::options_description& options) {
   add("pp", po::value(&pp_)->default_value(1),
       "stages of a pipeline, groups of SIPs that share the layers: rank = tp + TP (dp + DP pp), as Megatron's");
   add("micro-batches", po::value(&micro_)->default_value(0),
-      "parts of the sequences of a data-parallel group that go through the stages one behind the other; 0: --pp, or as "
-      "many as it has sequences");
+      "parts of the sequences of a data-parallel group that go through the stages one behind the other; 0: the least "
+      "number from --pp to twice that which divides them, or else the largest below");
   add("ends", po::value(&ends_)->default_value(1),
       "embedding, last norm and output matrix (logits of last tokens), too: 0 or 1");
   add("page", po::value(&page_)->default_value(32), "positions that a KV cache keeps together");
@@ -285,7 +284,7 @@ Report TpTransformer::run(Session& session) {
                                     : fmt::format("--tp {} x --dp {} x --pp {} are {}; the machine has {}", tp_, dp_,
                                                   pp_, counted(world(), "rank"), counted(sips, "SIP")));
   }
-  if (micro_ == 0) micro_ = std::gcd(pp_, std::max<std::int64_t>(batch_ / dp_, 1));
+  if (micro_ == 0) micro_ = batch_ % dp_ == 0 ? default_micro_batches(batch_ / dp_, pp_) : 1;
   const ProcessGroupOptions group = common_.group(session);
   if (layers_ < 0) layers_ = session.options().run.data ? 1 : 0;
   if (serving_.asked()) return serve(session);
@@ -302,6 +301,14 @@ Report TpTransformer::run(Session& session) {
   CollectiveBounds bounds(session.map(), moe_.groups(tp_));
   const std::vector<TpTimes::Row> rows = times.of_layers(session.runtime().host_trace(), bounds);
   return report(session, run, times, rows, common_.checks(session) ? compare(run) : Comparison());
+}
+
+std::int64_t default_micro_batches(std::int64_t sequences, std::int64_t stages) {
+  const std::int64_t most = std::min(sequences, 2 * stages);
+  for (std::int64_t parts = stages; parts <= most; ++parts)
+    if (sequences % parts == 0) return parts;
+  for (std::int64_t parts = std::min(sequences, stages);; --parts)
+    if (sequences % parts == 0) return parts;
 }
 
 std::unique_ptr<Workload> make_tp_transformer() { return std::make_unique<TpTransformer>(); }

@@ -26,6 +26,10 @@ struct TransformerPhase {
   std::int64_t steps = 0, length = 0;
 };
 
+/// Of so many sequences: the least number of equal micro-batches from `stages` to twice that, or else the largest
+/// below. With fewer, stages stand idle; with more, a stage reads its weights more often than it saves.
+std::int64_t default_micro_batches(std::int64_t sequences, std::int64_t stages);
+
 class TpTransformer final : public Workload {
  public:
   std::string name() const override { return "tp_transformer"; }

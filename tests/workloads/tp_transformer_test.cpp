@@ -7,7 +7,9 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <tuple>
 
+#include "sc_main/workloads/tp_transformer.h"
 #include "tests/workloads/small_transformer.h"
 #include "tests/workloads/tool_json.h"
 
@@ -132,6 +134,19 @@ TEST(TpTransformer, MicroBatchesAreInSeveralStagesAtOnce) {
   const double one = time({"--batch", "1"}), four = time({"--batch", "4", "--micro-batches", "4"});
   EXPECT_LT(four, 0.8 * 4 * one);
   EXPECT_GT(four, 1.5 * one);
+}
+
+TEST(TpTransformer, MicroBatchesAreTheLeastNumberFromTheStagesToTwiceThatOrElseTheLargestBelow) {
+  // sequences, stages, micro-batches
+  for (const auto& [sequences, stages, parts] :
+       {std::tuple(4, 1, 1), std::tuple(8, 2, 2), std::tuple(3, 2, 3), std::tuple(6, 4, 6), std::tuple(1, 4, 1),
+        std::tuple(3, 4, 3), std::tuple(31, 2, 1), std::tuple(22, 4, 2), std::tuple(1 << 16, 1 << 16, 1 << 16)}) {
+    EXPECT_EQ(default_micro_batches(sequences, stages), parts) << sequences << " in " << stages << " stages";
+  }
+  const Tool tool;
+  const auto rows =
+      rows_of(tool, tiny(tool, {"--tp", "2", "--pp", "2", "--batch", "3", "--data", "off", "--decode", "0"}));
+  EXPECT_EQ(rows.back()["micro_batches"], 3);
 }
 
 TEST(TpTransformer, RowsOfEachPhaseAddUpAndHoldTheirBounds) {
