@@ -94,7 +94,7 @@ void ModelWeightFiles::open_index(const std::string& path) {
   for (const ConfigNode::Entry& entry : map->entries) {
     const std::string& name = entry.value.text;
     // A path would reach out of the folder.
-    if (!entry.value.is_scalar() || name.empty() || name == "." || name == ".." ||
+    if (!entry.value.is_scalar() || !entry.value.quoted || name.empty() || name == "." || name == ".." ||
         name != fs::path(name).filename().string())
       throw ConfigError(entry.value.where, fmt::format("'{}' is in no file", entry.key),
                         "give the name of a file beside the index");
@@ -115,6 +115,7 @@ void ModelWeightFiles::check(const std::string& path, const tp::Model& model, st
     throw ConfigError(where, fmt::format("model '{}' is of no family that safetensors are read for", model.name),
                       "llama, mistral, mixtral: rotary positions, gated MLPs, RMS norms, no biases");
   Problems problems;
+  std::map<DType, std::vector<std::string>> refused;  // tensors by their type
   const auto needs = [&](const std::string& ours, std::int64_t rows, std::int64_t cols) {
     const FileName file = file_name(ours);
     const auto found = places_.find(file.name);
@@ -122,8 +123,7 @@ void ModelWeightFiles::check(const std::string& path, const tp::Model& model, st
     const pipeline::Safetensors::Entry& entry = *found->second.entry;
     if (entry.dtype != DType::f64 && entry.dtype != DType::f32 && entry.dtype != DType::f16 &&
         entry.dtype != DType::bf16)
-      problems.add(where, fmt::format("tensor '{}' is {}", file.name, to_string(entry.dtype)),
-                   "weights are f16, bf16, f32 or f64");
+      refused[entry.dtype].push_back(file.name);
     std::vector<std::int64_t> shape{rows, cols};
     if (file.turned) std::swap(shape[0], shape[1]);
     if (rows == 1) shape.erase(shape.begin());
@@ -153,6 +153,11 @@ void ModelWeightFiles::check(const std::string& path, const tp::Model& model, st
   needs("embedding", model.vocabulary, model.width);
   if (ends) needs("norm", 1, model.width);
   if (ends && !model.tied) needs("output", model.width, model.vocabulary);
+  for (const auto& [dtype, names] : refused) {
+    const std::string more = names.size() == 1 ? "is" : fmt::format("and {} more are", names.size() - 1);
+    problems.add(where, fmt::format("tensor '{}' {} {}", names.front(), more, to_string(dtype)),
+                 "weights are f16, bf16, f32 or f64");
+  }
   problems.throw_if_any();
 }
 

@@ -197,6 +197,8 @@ TEST(ModelWeights, RefuseWhatIsBrokenWithItsPlace) {
               HasSubstr("index.json:4:23: error: there is no file 'c.safetensors' beside the index"));
   EXPECT_THAT(error(replaced("\"a.safetensors\"", "\"../a.safetensors\""), model),
               HasSubstr("'lm_head.weight' is in no file"));
+  EXPECT_THAT(error(replaced("\"a.safetensors\"", "3"), model),
+              HasSubstr("index.json:4:23: error: 'lm_head.weight' is in no file\n  hint: give the name of a file"));
   EXPECT_THAT(error(replaced("\"a.safetensors\"", "\"b.safetensors\""), model),
               HasSubstr("index.json:4:5: error: tensor 'lm_head.weight' is not in 'b.safetensors'"));
   EXPECT_THAT(error(replaced("\"lm_head.weight\": \"a.safetensors\",\n", ""), model),
@@ -206,6 +208,27 @@ TEST(ModelWeights, RefuseWhatIsBrokenWithItsPlace) {
   wide.mlp_width = 7;
   EXPECT_THAT(error(whole, wide),
               HasSubstr("tensor 'model.layers.0.mlp.down_proj.weight' is [8, 6], the model's is [8, 7]"));
+}
+
+TEST(ModelWeights, OfATypeThatIsNotReadAreOneError) {
+  const Tool tool;
+  Tensors tensors = llama();
+  for (auto& [name, tensor] : tensors) {
+    if (name.find("proj") == std::string::npos && name != "lm_head.weight") continue;
+    tensor.bytes.resize(static_cast<std::size_t>(tensor.count()));
+    tensor.dtype = name == "lm_head.weight" ? DType::i16 : DType::i8;
+    tensor.bytes.resize(tensor.bytes.size() * size_of(tensor.dtype));
+  }
+  const std::string path = tool.file("one.safetensors");
+  write(path, pipeline::to_safetensors(tensors));
+  try {
+    ModelWeightFiles(path, tp::parse_model(kModel, "m.yaml"), 2, true);
+    ADD_FAILURE() << "i8 is no type of weights";
+  } catch (const ConfigError& problem) {
+    const std::string hint = "\n  hint: weights are f16, bf16, f32 or f64";
+    EXPECT_EQ(problem.what(), path + ": error: tensor 'lm_head.weight' is i16" + hint + "\n" + path +
+                                  ": error: tensor 'model.layers.0.self_attn.q_proj.weight' and 13 more are i8" + hint);
+  }
 }
 
 }  // namespace
