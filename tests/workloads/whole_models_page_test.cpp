@@ -1,10 +1,12 @@
 // docs/whole_models.md: eight questions, each with its command.
 #include <gmock/gmock.h>
 
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/workloads/small_transformer.h"
 #include "tests/workloads/tool_json.h"
 
 namespace kernbench {
@@ -65,6 +67,39 @@ TEST(WholeModelsPageRows, QuestionsThreeAndFourAreAnsweredByTheCommandOfTheSecon
   const std::string page = read(KERNBENCH_SOURCE_DIR "/docs/whole_models.md");
   EXPECT_EQ(command_cell(page, 3), "the same");
   EXPECT_EQ(command_cell(page, 4), "the same");
+}
+
+/// Every key of `json`, however deep.
+void collect_keys(const nlohmann::ordered_json& json, std::set<std::string>& keys) {
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) keys.insert(key);
+    collect_keys(value, keys);
+  }
+}
+
+/// Passes over a model, of experts on stages with replay, and requests.
+TEST(WholeModelsPageKeys, EveryKeyOfAResultIsInThePages) {
+  std::string pages;
+  for (const char* page : {"whole_models", "serving", "replay"})
+    pages += read(KERNBENCH_SOURCE_DIR "/docs/" + std::string(page) + ".md");
+  const Tool tool;
+  const std::string experts = "experts: 4\nexperts_per_token: 2\n";
+  std::set<std::string> keys;
+  const auto add_keys = [&](const std::vector<std::string>& more, const std::string& model) {
+    std::vector<std::string> arguments = small_transformer(tool, more, model, "2");
+    arguments.insert(arguments.end(), {"--json", "-"});
+    const Outcome outcome = tool(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto json = json_of(outcome.out);
+    collect_keys(json["results"], keys);
+    if (json.contains("replay")) collect_keys(json["replay"], keys);
+  };
+  add_keys({}, small_model(2));
+  add_keys({"--data", "off", "--replay", "4", "--tp", "2", "--pp", "2"}, small_model(2, experts));
+  add_keys({"--data", "off", "--requests", "3", "--rate", "2000"}, small_model(2));
+  EXPECT_GT(keys.size(), 100u);
+  for (const std::string& key : keys) EXPECT_THAT(pages, HasSubstr("`" + key + "`"));
 }
 
 }  // namespace
