@@ -6,9 +6,8 @@ namespace kernbench::topology {
 namespace {
 
 Section hbm_timing() {
-  const auto t = [](SectionOf<HbmTiming>& section, const char* key, std::uint32_t HbmTiming::*member, const char* doc) {
-    section.integer(key, member, kTiming, doc).smaller_is_better();
-  };
+  const auto t = [](SectionOf<HbmTiming>& section, const char* key, std::uint32_t HbmTiming::*member, const char* doc,
+                    Marks marks = kLess) { section.integer(key, member, kTiming, doc, marks); };
   SectionOf<HbmTiming> s;
   t(s, "t_cl", &HbmTiming::t_cl, "JEDEC RL: read command to data, in command clock cycles (as all of these).");
   t(s, "t_cwl", &HbmTiming::t_cwl, "JEDEC WL: write command to data.");
@@ -30,10 +29,8 @@ Section hbm_timing() {
   t(s, "t_rtw", &HbmTiming::t_rtw, "Read command to write command.");
   t(s, "t_rfc_ab", &HbmTiming::t_rfc_ab, "JEDEC tRFCab: all-bank refresh.");
   t(s, "t_rfc_pb", &HbmTiming::t_rfc_pb, "JEDEC tRFCpb: single-bank refresh.");
-  t(s, "t_refi", &HbmTiming::t_refi, "JEDEC tREFI: interval of all-bank refreshes.");
-  s.larger_is_better();
-  t(s, "t_refi_pb", &HbmTiming::t_refi_pb, "Interval of single-bank refreshes.");
-  s.larger_is_better();
+  t(s, "t_refi", &HbmTiming::t_refi, "JEDEC tREFI: interval of all-bank refreshes.", kMore);
+  t(s, "t_refi_pb", &HbmTiming::t_refi_pb, "Interval of single-bank refreshes.", kMore);
   t(s, "t_ppd", &HbmTiming::t_ppd, "JEDEC tPPD: precharge to precharge; 0 where the device has none.");
   t(s, "t_rrefd", &HbmTiming::t_rrefd, "JEDEC tRREFD: single-bank refresh to activate of another bank.");
   t(s, "t_dqsck", &HbmTiming::t_dqsck, "Read data leave so much after RL.");
@@ -64,31 +61,26 @@ Section hbm() {
   return SectionOf<HbmConfig>()
       .custom(hbm_generation_field())
       .quantity("clock", &HbmConfig::ck_hz, Dimension::frequency, kAnyClock, "Command clock CK.")
-      .integer("channels", &HbmConfig::channels, {1, 1'024}, "Channels of the stack.")
-      .larger_is_better()
-      .integer("pseudo_channels", &HbmConfig::pseudo_channels, {1, 16}, "Pseudo channels per channel.")
-      .larger_is_better()
-      .integer("bank_groups", &HbmConfig::bank_groups, {1, 64, true}, "Bank groups per pseudo channel and stack ID.")
-      .larger_is_better()
-      .integer("banks_per_group", &HbmConfig::banks_per_group, {1, 64, true}, "Banks per bank group.")
-      .larger_is_better()
+      .integer("channels", &HbmConfig::channels, {1, 1'024}, "Channels of the stack.", kMore)
+      .integer("pseudo_channels", &HbmConfig::pseudo_channels, {1, 16}, "Pseudo channels per channel.", kMore)
+      .integer("bank_groups", &HbmConfig::bank_groups, {1, 64, true}, "Bank groups per pseudo channel and stack ID.",
+               kMore)
+      .integer("banks_per_group", &HbmConfig::banks_per_group, {1, 64, true}, "Banks per bank group.", kMore)
       .integer("stack_ids", &HbmConfig::stack_ids, {1, 16}, "Stack IDs (height of the stack in groups of dies).")
       .quantity("row_size", &HbmConfig::row_bytes, Dimension::bytes, {64, 65'536, true},
                 "Row of one bank of a pseudo channel.")
       .quantity("burst_size", &HbmConfig::burst_bytes, Dimension::bytes, {8, 256, true}, "Data of one column command.")
-      .integer("burst_cycles", &HbmConfig::burst_ck, {1, 64}, "Data-bus time of one burst, in CK.")
-      .smaller_is_better()
+      .integer("burst_cycles", &HbmConfig::burst_ck, {1, 64}, "Data-bus time of one burst, in CK.", kLess)
       .boolean("half_clock_commands", &HbmConfig::half_clock_commands,
                "HBM3: activate takes 1.5 CK of the row bus, precharge and refresh 0.5; else 2 and 1.")
       .quantity("size", &HbmConfig::bytes, Dimension::bytes, {kMiB, 1024 * kGiB},
-                "Capacity of the stack; every PE owns an equal slice.")
-      .uniform()
+                "Capacity of the stack; every PE owns an equal slice.", kUniform)
       .quantity("interleave", &HbmConfig::interleave_bytes, Dimension::bytes, {32, kMiB, true},
                 "A slice changes its pseudo channel every so many bytes.")
       .text("mapping", &HbmConfig::mapping,
             "Bits of a burst's address in its pseudo channel, most significant first: row, stack ID, bank, bank group, "
-            "column.")
-      .mandatory()
+            "column.",
+            kMandatory)
       .quantity("activate_energy", &HbmConfig::activate_aj, Dimension::energy, kAnyEnergy,
                 "Of activating and precharging a row.")
       .quantity("energy_per_bit", &HbmConfig::energy_per_bit_aj, Dimension::energy, kAnyEnergy,
@@ -96,8 +88,7 @@ Section hbm() {
       .quantity("bank_refresh_energy", &HbmConfig::bank_refresh_aj, Dimension::energy, kAnyEnergy,
                 "Of refreshing one bank once.")
       .quantity("static_power", &HbmConfig::static_uw, Dimension::power, kAnyPower, "Of the stack.")
-      .integer("queue_depth", &HbmConfig::queue_depth, kQueue, "Requests waiting per pseudo channel, in bursts.")
-      .larger_is_better()
+      .integer("queue_depth", &HbmConfig::queue_depth, kQueue, "Requests waiting per pseudo channel, in bursts.", kMore)
       .enumeration("page_policy", &HbmConfig::page_policy, kPagePolicies, "What happens to a row after an access.")
       .enumeration("refresh", &HbmConfig::refresh, kRefreshPolicies, "Refresh mode.")
       .enumeration("scheduler", &HbmConfig::scheduler, hbm_scheduler_names(),
@@ -120,17 +111,14 @@ Section cube() {
   const Section m_cpu = SectionOf<MCpuConfig>().time("command", &MCpuConfig::command, "Handling of one command.");
   const Section sram =
       SectionOf<SramConfig>()
-          .quantity("size", &SramConfig::bytes, Dimension::bytes, {64 * kKiB, kUnitBytes}, "Capacity.")
-          .uniform()
-          .integer("banks", &SramConfig::banks, {1, 4'096, true}, "Banks.")
-          .larger_is_better()
+          .quantity("size", &SramConfig::bytes, Dimension::bytes, {64 * kKiB, kUnitBytes}, "Capacity.", kUniform)
+          .integer("banks", &SramConfig::banks, {1, 4'096, true}, "Banks.", kMore)
           .quantity("interleave", &SramConfig::bank_interleave_bytes, Dimension::bytes, {32, kMiB, true},
                     "The bank changes every so many bytes.")
           .quantity("bandwidth", &SramConfig::bytes_per_second, Dimension::bandwidth, kAnyBandwidth,
                     "All banks together.")
           .time("latency", &SramConfig::latency, "Access time of a bank.")
-          .integer("queue_depth", &SramConfig::queue_depth, kQueue, "Requests waiting.")
-          .larger_is_better()
+          .integer("queue_depth", &SramConfig::queue_depth, kQueue, "Requests waiting.", kMore)
           .quantity("energy_per_byte", &SramConfig::energy_per_byte_aj, Dimension::energy, kAnyEnergy,
                     "Per byte read or written.")
           .quantity("static_power", &SramConfig::static_uw, Dimension::power, kAnyPower, "Of the whole SRAM.");
@@ -146,9 +134,7 @@ Section cube() {
           .points("sram", FieldKind::grid_point, &PlacementHints::sram,
                   "Router of the SRAM; without it one near the middle.");
   return SectionOf<CubeSpec>()
-      .integer("pes", &CubeSpec::pes, {1, 256}, "PEs per cube.")
-      .required()
-      .uniform()
+      .integer("pes", &CubeSpec::pes, {1, 256}, "PEs per cube.", kRequired | kUniform)
       .section("noc", &CubeSpec::noc, noc(), "Router network.")
       .section("placement", &CubeSpec::placement, placement, "What is attached where.")
       .section("m_cpu", &CubeSpec::m_cpu, m_cpu, "Management CPU.")

@@ -26,24 +26,31 @@ inline constexpr IntegerRange kBitEnergy{0, 1'000'000'000};       // 1 nJ
 /// An offset within one unit of the physical address has 33 bits.
 inline constexpr std::uint64_t kUnitBytes = PhysicalAddress::kMaxOffset + 1;
 
+/// What else is said of a field, joined by |. See Field.
+using Marks = unsigned;
+inline constexpr Marks kMore = 1, kLess = 2;  ///< larger, smaller is better
+inline constexpr Marks kRequired = 4, kOptional = 8, kUniform = 16, kPaces = 32;
+inline constexpr Marks kMandatory = 0;  ///< of a text, which is optional else
+
 /// Builds the table of one struct. `member`: a pointer to member, or a callable from the struct to a reference.
 template <class Struct>
 class SectionOf {
  public:
   template <class Member>
-  SectionOf& integer(const char* key, Member member, IntegerRange range, const char* doc) {
-    Field& field = add<Member>(key, FieldKind::integer, member, doc);
+  SectionOf& integer(const char* key, Member member, IntegerRange range, const char* doc, Marks marks = 0) {
+    Field& field = bind<std::uint64_t>(key, FieldKind::integer, member, doc, marks);
     field.range = range;
     return *this;
   }
   template <class Member>
-  SectionOf& quantity(const char* key, Member member, Dimension dimension, IntegerRange range, const char* doc) {
-    Field& field = add<Member>(key, FieldKind::quantity, member, doc);
-    field.dimension = dimension;
-    field.range = range;
+  SectionOf& quantity(const char* key, Member member, Dimension dimension, IntegerRange range, const char* doc,
+                      Marks marks = 0) {
     const bool rate =
         dimension == Dimension::bandwidth || dimension == Dimension::frequency || dimension == Dimension::transfers;
-    field.better = rate ? Better::larger : dimension == Dimension::time ? Better::smaller : Better::none;
+    if ((marks & (kMore | kLess)) == 0) marks |= rate ? kMore : dimension == Dimension::time ? kLess : 0;
+    Field& field = bind<std::uint64_t>(key, FieldKind::quantity, member, doc, marks);
+    field.dimension = dimension;
+    field.range = range;
     return *this;
   }
   template <class Member>
@@ -52,13 +59,14 @@ class SectionOf {
   }
   template <class Member>
   SectionOf& boolean(const char* key, Member member, const char* doc) {
-    add<Member>(key, FieldKind::boolean, member, doc);
+    bind<std::uint64_t>(key, FieldKind::boolean, member, doc, 0);
     return *this;
   }
   /// Enumerators must count from 0 in the order of `names`.
   template <class Member>
-  SectionOf& enumeration(const char* key, Member member, const std::vector<std::string>& names, const char* doc) {
-    add<Member>(key, FieldKind::enumeration, member, doc).names = names;
+  SectionOf& enumeration(const char* key, Member member, const std::vector<std::string>& names, const char* doc,
+                         Marks marks = 0) {
+    bind<std::uint64_t>(key, FieldKind::enumeration, member, doc, marks).names = names;
     return *this;
   }
   template <class Member, std::size_t N>
@@ -67,10 +75,7 @@ class SectionOf {
   }
   template <class Parts, class Whole>
   SectionOf& ratio(const char* key, Parts parts, Whole whole, const char* doc) {
-    Field field;
-    field.key = key;
-    field.kind = FieldKind::ratio;
-    field.doc = doc;
+    Field& field = add(key, FieldKind::ratio, doc, 0);
     field.get = [=](const void* object) -> FieldValue {
       const auto& source = *static_cast<const Struct*>(object);
       return Ratio{std::invoke(parts, source), std::invoke(whole, source)};
@@ -80,51 +85,25 @@ class SectionOf {
       std::invoke(parts, target) = std::get<Ratio>(value).parts;
       std::invoke(whole, target) = std::get<Ratio>(value).whole;
     };
-    section_.fields.push_back(std::move(field));
     return *this;
   }
   template <class Member>
   SectionOf& points(const char* key, FieldKind kind, Member member, const char* doc) {
-    Field field;
-    field.key = key;
-    field.kind = kind;
-    field.doc = doc;
-    field.optional = true;
-    field.uniform = true;
-    field.get = [=](const void* object) -> FieldValue {
-      return std::invoke(member, *static_cast<const Struct*>(object));
-    };
-    field.set = [=](void* object, const FieldValue& value) {
-      std::invoke(member, *static_cast<Struct*>(object)) = std::get<std::vector<GridPoint>>(value);
-    };
-    section_.fields.push_back(std::move(field));
+    bind<std::vector<GridPoint>>(key, kind, member, doc, kOptional | kUniform);
     return *this;
   }
   template <class Member>
-  SectionOf& text(const char* key, Member member, const char* doc) {
-    Field field;
-    field.key = key;
-    field.kind = FieldKind::text;
-    field.doc = doc;
-    field.optional = true;
-    field.get = [=](const void* object) -> FieldValue {
-      return std::invoke(member, *static_cast<const Struct*>(object));
-    };
-    field.set = [=](void* object, const FieldValue& value) {
-      std::invoke(member, *static_cast<Struct*>(object)) = std::get<std::string>(value);
-    };
+  SectionOf& text(const char* key, Member member, const char* doc, Marks marks = kOptional) {
+    bind<std::string>(key, FieldKind::text, member, doc, marks);
+    return *this;
+  }
+  SectionOf& custom(Field field) {
     section_.fields.push_back(std::move(field));
     return *this;
   }
-  SectionOf& custom(Field field) { return section_.fields.push_back(std::move(field)), *this; }
   /// A key of the file that binds no struct: `extends`, `overrides`.
   SectionOf& unbound(const char* key, FieldKind kind, const char* doc) {
-    Field field;
-    field.key = key;
-    field.kind = kind;
-    field.doc = doc;
-    field.optional = true;
-    section_.fields.push_back(std::move(field));
+    add(key, kind, doc, kOptional);
     return *this;
   }
   /// A nested map that binds a member of this struct.
@@ -139,40 +118,38 @@ class SectionOf {
     return enter(
         key, [](void* object) { return object; }, nested, doc);
   }
-  SectionOf& mandatory() { return section_.fields.back().optional = false, *this; }
-  SectionOf& required() { return section_.fields.back().required = true, *this; }
-  SectionOf& optional() { return section_.fields.back().optional = true, *this; }
-  SectionOf& uniform() { return section_.fields.back().uniform = true, *this; }
-  SectionOf& larger_is_better() { return section_.fields.back().better = Better::larger, *this; }
-  SectionOf& smaller_is_better() { return section_.fields.back().better = Better::smaller, *this; }
-  SectionOf& paces_block() { return section_.fields.back().paces_block = true, *this; }
   operator Section() const { return section_; }  // NOLINT(google-explicit-constructor): ends the chain
 
  private:
-  template <class Member>
-  Field& add(const char* key, FieldKind kind, Member member, const char* doc) {
-    Field field;
+  Field& add(const char* key, FieldKind kind, const char* doc, Marks marks) {
+    Field& field = section_.fields.emplace_back();
     field.key = key;
     field.kind = kind;
     field.doc = doc;
+    field.better = (marks & kMore) != 0 ? Better::larger : (marks & kLess) != 0 ? Better::smaller : Better::none;
+    field.required = (marks & kRequired) != 0;
+    field.optional = (marks & kOptional) != 0;
+    field.uniform = (marks & kUniform) != 0;
+    field.paces_block = (marks & kPaces) != 0;
+    return field;
+  }
+  /// A field whose values are Value, or numbers of the member's type.
+  template <class Value, class Member>
+  Field& bind(const char* key, FieldKind kind, Member member, const char* doc, Marks marks) {
+    Field& field = add(key, kind, doc, marks);
     field.get = [=](const void* object) -> FieldValue {
-      return static_cast<std::uint64_t>(std::invoke(member, *static_cast<const Struct*>(object)));
+      return static_cast<Value>(std::invoke(member, *static_cast<const Struct*>(object)));
     };
     field.set = [=](void* object, const FieldValue& value) {
       auto& target = std::invoke(member, *static_cast<Struct*>(object));
-      target = static_cast<std::decay_t<decltype(target)>>(std::get<std::uint64_t>(value));
+      target = static_cast<std::decay_t<decltype(target)>>(std::get<Value>(value));
     };
-    section_.fields.push_back(std::move(field));
-    return section_.fields.back();
+    return field;
   }
   SectionOf& enter(const char* key, std::function<void*(void*)> enter, Section nested, const char* doc) {
-    Field field;
-    field.key = key;
-    field.kind = FieldKind::section;
-    field.doc = doc;
+    Field& field = add(key, FieldKind::section, doc, 0);
     field.enter = std::move(enter);
     field.section = std::make_shared<const Section>(std::move(nested));
-    section_.fields.push_back(std::move(field));
     return *this;
   }
 
