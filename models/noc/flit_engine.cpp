@@ -7,22 +7,10 @@ namespace kernbench {
 using flit::Buffer;
 
 FlitEngine::FlitEngine(const NocConfig& config, const NetworkRoutes& routes, Actions& actions)
-    : config_(config),
-      routes_(routes),
-      actions_(actions),
-      flits_(config.flit_bytes),
-      split_(config.vcs_per_set),
+    : MeshEngine(config, routes, actions),
       vcs_(config.vcs()),
-      any_(config.vc_choice == VcChoice::any),
       hold_(config.switch_policy == SwitchPolicy::hold),
-      weighted_(config.arbitration == Arbitration::weighted_round_robin),
-      chaining_(config.packet_chaining),
-      hop_(Cycle{config.sw_alloc_delay} + config.switch_delay + config.link_delay),
-      injection_(1 + Cycle{config.link_delay}),
-      reuse_(Cycle{config.credit_delay} + config.sw_alloc_delay),
-      source_reuse_(config.credit_delay),
-      head_wait_(Cycle{config.routing_delay} + (config.vc_alloc_delay != 0 ? config.vc_alloc_delay - 1 : 0)),
-      allocated_(config.vc_alloc_delay != 0 ? 1 : 0) {
+      weighted_(config.arbitration == Arbitration::weighted_round_robin) {
   check(config);
 }
 

@@ -107,17 +107,8 @@ class FlitEngine final : public MeshEngine {
   unsigned rank(const Source& source, const Lane& lane) const;
   void freed_source(const Buffer& buffer, const Packet& by);
 
-  const NocConfig config_;
-  const NetworkRoutes& routes_;
-  Actions& actions_;
-  const FlitCounter flits_;
-  const VcSplit split_;
   const unsigned vcs_;
-  const bool any_, hold_, weighted_, chaining_;
-  const Cycle hop_, injection_;       // to the next buffer
-  const Cycle reuse_, source_reuse_;  // from a flit's departure to the use of its place
-  const Cycle head_wait_;             // from head ready to the first allocation
-  const Cycle allocated_;             // from the allocation of a virtual channel to the first switch request
+  const bool hold_, weighted_;
 
   std::vector<std::uint32_t> first_port_;  // by router
   std::vector<flit::Port> ports_;

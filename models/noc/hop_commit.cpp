@@ -8,21 +8,9 @@
 namespace kernbench {
 
 HopCommitEngine::HopCommitEngine(const NocConfig& config, const NetworkRoutes& routes, Actions& actions)
-    : config_(config),
-      routes_(routes),
-      actions_(actions),
-      flits_(config.flit_bytes),
-      split_(config.vcs_per_set),
-      any_(config.vc_choice == VcChoice::any),
+    : MeshEngine(config, routes, actions),
       picks_(config.switch_policy == SwitchPolicy::interleave),
       late_(picks_ && config.vcs_per_set > 1),
-      chaining_(config.packet_chaining),
-      hop_(Cycle{config.sw_alloc_delay} + config.switch_delay + config.link_delay),
-      injection_(Cycle{1} + config.link_delay),
-      reuse_(Cycle{config.credit_delay} + config.sw_alloc_delay),
-      source_reuse_(config.credit_delay),
-      head_wait_(config.routing_delay + std::max<Cycle>(config.vc_alloc_delay, 1) - 1),
-      allocated_(std::min<Cycle>(config.vc_alloc_delay, 1)),
       first_port_{0} {}
 
 // Time.

@@ -130,16 +130,7 @@ class HopCommitEngine final : public MeshEngine {
   Cycle delivery(const Packet& packet, Queue& behind, Cycle tail) const;
   void serve_waiting(Network& network);
 
-  const NocConfig config_;
-  const NetworkRoutes& routes_;
-  Actions& actions_;
-  const FlitCounter flits_;
-  const VcSplit split_;
-  const bool any_, picks_, late_, chaining_;
-  const Cycle hop_, injection_;       // from departure to the next buffer
-  const Cycle reuse_, source_reuse_;  // from a flit's departure to the use of its place
-  const Cycle head_wait_;             // from head ready to the allocation of a virtual channel
-  const Cycle allocated_;             // from there to the first switch request
+  const bool picks_, late_;
 
   std::vector<std::uint32_t> first_port_;  // by router; one more at the end
   std::vector<End> to_;                    // by output

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "models/noc/noc_config.h"
@@ -73,6 +74,33 @@ class MeshEngine {
   virtual void credit(unsigned router, unsigned output, unsigned vc, unsigned flits, Cycle when, Cycle now) = 0;
   /// The call that Actions::wake asked for; one that has been superseded does nothing.
   virtual void step(Cycle now) = 0;
+
+ protected:
+  MeshEngine(const NocConfig& config, const NetworkRoutes& routes, Actions& actions)
+      : config_(config),
+        routes_(routes),
+        actions_(actions),
+        flits_(config.flit_bytes),
+        split_(config.vcs_per_set),
+        any_(config.vc_choice == VcChoice::any),
+        chaining_(config.packet_chaining),
+        hop_(Cycle{config.sw_alloc_delay} + config.switch_delay + config.link_delay),
+        injection_(Cycle{1} + config.link_delay),
+        reuse_(Cycle{config.credit_delay} + config.sw_alloc_delay),
+        source_reuse_(config.credit_delay),
+        head_wait_(config.routing_delay + std::max<Cycle>(config.vc_alloc_delay, 1) - 1),
+        allocated_(std::min<Cycle>(config.vc_alloc_delay, 1)) {}
+
+  const NocConfig config_;
+  const NetworkRoutes& routes_;
+  Actions& actions_;
+  const FlitCounter flits_;
+  const VcSplit split_;
+  const bool any_, chaining_;
+  const Cycle hop_, injection_;       // from departure to the next buffer
+  const Cycle reuse_, source_reuse_;  // from a flit's departure to the use of its place
+  const Cycle head_wait_;             // from head ready to the allocation of a virtual channel
+  const Cycle allocated_;             // from there to the first switch request
 };
 
 std::unique_ptr<MeshEngine> make_flit_engine(const NocConfig& config, const NetworkRoutes& routes,
