@@ -38,10 +38,9 @@ void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_siz
   if (!groups_.empty()) throw std::logic_error("init_process_group: the default group exists already");
   if (const std::optional<int> pes = ProcessGroup::world_size(wanted)) {
     if (*pes != world_size) {
-      throw std::invalid_argument(
-          fmt::format("init_process_group: world_size is {} in ccl.yaml, the program has {} ranks: give the program as "
-                      "many",
-                      *pes, world_size));
+      throw std::invalid_argument(fmt::format(
+          "init_process_group: world_size is {} in ccl.yaml, the program has {} ranks: give the program as many", *pes,
+          world_size));
     }
     rank_pes_ = ProcessGroup::rank_pes(wanted, runtime_.map);
   } else if (world_size > runtime_.map.sips) {
@@ -229,11 +228,10 @@ void Groups::init(int rank, const ProcessGroupOptions& options) {
   if (groups_.empty()) {
     make_default_group(options, world_size);
   } else if (!(options == options_)) {
-    throw CollectiveMismatch(fmt::format(
-        "init_process_group: rank {} asks for algorithm '{}', backend '{}', and other ranks for algorithm '{}', "
-        "backend "
-        "'{}', or scope, parameters, directions or file differ: all ranks pass the same",
-        rank, options.algorithm, options.backend, options_.algorithm, options_.backend));
+    throw CollectiveMismatch(
+        fmt::format("init_process_group: rank {} asks for algorithm '{}', backend '{}', and other ranks for algorithm "
+                    "'{}', backend '{}', or scope, parameters, directions or file differ: all ranks pass the same",
+                    rank, options.algorithm, options.backend, options_.algorithm, options_.backend));
   }
   joined = 1;
   if (options.install_at_once) await_tables(*groups_.front(), 0, rank);

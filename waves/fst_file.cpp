@@ -35,10 +35,9 @@ bool is_fst(const std::string& path) { return path.size() > 4 && path.compare(pa
 
 void check_vcd2fst(const std::string& path) {
   if (is_on_path(kProgram)) return;
-  throw OutputError(
-      fmt::format("cannot write '{}': there is no {} on the PATH; install the package gtkwave, or give a "
-                  "name that ends in .vcd",
-                  path, kProgram));
+  throw OutputError(fmt::format(
+      "cannot write '{}': there is no {} on the PATH; install the package gtkwave, or give a name that ends in .vcd",
+      path, kProgram));
 }
 
 void run_vcd2fst(const std::string& from, const std::string& to, const std::string& path) {

@@ -27,15 +27,9 @@ constexpr unsigned kClosedBegin = 0xc00200, kClosedEnd = 0x1401200;
 
 /// Colour of a row, by what its unit is.
 int colour(const std::string& name) {
-  static constexpr std::array<std::pair<const char*, int>, 9> kColours{{{"dma", 5},
-                                                                        {"gemm", 4},
-                                                                        {"math", 6},
-                                                                        {"ipcq", 2},
-                                                                        {"hbm", 3},
-                                                                        {"sram", 3},
-                                                                        {"ucie", 7},
-                                                                        {"link", 7},
-                                                                        {"kernel", 4}}};
+  static constexpr std::pair<const char*, int> kColours[] = {{"dma", 5},  {"gemm", 4}, {"math", 6},
+                                                             {"ipcq", 2}, {"hbm", 3},  {"sram", 3},
+                                                             {"ucie", 7}, {"link", 7}, {"kernel", 4}};
   for (const auto& [part, value] : kColours) {
     if (name.find(part) != std::string::npos) return value;
   }

@@ -74,10 +74,8 @@ void check_descriptor(const Algorithm* algorithm, const std::string& module) {
     throw Error(fmt::format("algorithm module '{}': its topology kinds are numbered differently", module));
   }
   if (algorithm->kind() == AlgorithmKind::kernel && (algorithm->scopes & bit(Scope::pe)) != 0) {
-    throw Error(
-        fmt::format("algorithm module '{}': a kernel serves scopes sip and cube; for scope pe it has to be a "
-                    "schedule",
-                    module));
+    throw Error(fmt::format(
+        "algorithm module '{}': a kernel serves scopes sip and cube; for scope pe it has to be a schedule", module));
   }
   check_served(*algorithm, module);
   if (algorithm->parameter_count > 0 && algorithm->parameters == nullptr) missing("parameters");

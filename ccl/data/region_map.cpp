@@ -231,8 +231,7 @@ class Builder {
         return scope_ == Scope::cube ? names::cube({0, unit.cube}) : names::pe({0, unit.cube, unit.pe});
       };
       throw Error(
-          fmt::format("scope {} needs equal tiles: {} holds {} elements, {} holds {}; choose a shape that "
-                      "divides",
+          fmt::format("scope {} needs equal tiles: {} holds {} elements, {} holds {}; choose a shape that divides",
                       to_string(scope_), name(units[0]), size_of_map(tiles[0]), name(units[i]), size_of_map(tiles[i])));
     }
     return size_of_map(tiles[0]);

@@ -76,10 +76,9 @@ class Reader {
     file.op = named(algo, "coll", kOps);
     file.custom = algo.attribute("coll").as_string() == std::string("custom");
     if (file.custom) {
-      warnings_.push_back(
-          fmt::format("{}: warning: coll is custom, which does not say what the outputs are: no result "
-                      "of it is proved or checked",
-                      file.where.str()));
+      warnings_.push_back(fmt::format(
+          "{}: warning: coll is custom, which does not say what the outputs are: no result of it is proved or checked",
+          file.where.str()));
     }
     file.in_place = number(algo, "inplace", 0, 1, 0) == 1;
     const std::size_t before = troubles_;

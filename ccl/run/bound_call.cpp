@@ -30,8 +30,7 @@ std::pair<int, int> schedule_ends(const CallTensors& tensors, int ranks) {
   const int shift = (call.to - rank + ranks) % ranks;
   if ((call.from + shift) % ranks != rank) {
     throw Error(
-        fmt::format("send_recv of rank {}: to rank {} and from rank {} are not the same distance in the ring of "
-                    "ranks",
+        fmt::format("send_recv of rank {}: to rank {} and from rank {} are not the same distance in the ring of ranks",
                     rank, call.to, call.from));
   }
   return {-1, shift};

@@ -20,10 +20,9 @@ void check_declared(const Schedule& schedule, const std::vector<std::pair<std::i
   for (const auto& [a, b] : declared) pairs.emplace(std::minmax(a, b));
   for (const ScheduleLink& link : schedule.links) {
     if (pairs.count(std::minmax(link.a, link.b)) != 0) continue;
-    throw Error(
-        fmt::format("it links nodes {} and {}, which `links` does not: that is asked once for all operations, "
-                    "roots and sizes",
-                    link.a, link.b));
+    throw Error(fmt::format(
+        "it links nodes {} and {}, which `links` does not: that is asked once for all operations, roots and sizes",
+        link.a, link.b));
   }
 }
 

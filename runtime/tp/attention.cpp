@@ -24,10 +24,9 @@ std::int64_t heads_of_rank(const AttentionOptions& options, int ranks) {
 std::int64_t kv_heads_of_rank(const AttentionOptions& options, int ranks) {
   if (options.kv_heads >= 1 && options.kv_heads % ranks == 0) return options.kv_heads / ranks;
   if (options.kv_heads >= 1 && ranks % options.kv_heads == 0) return 1;
-  throw std::invalid_argument(
-      fmt::format("SelfAttention '{}': kv heads is {}: give a multiple or a divisor of the tensor-parallel world size "
-                  "{}",
-                  options.name, options.kv_heads, ranks));
+  throw std::invalid_argument(fmt::format(
+      "SelfAttention '{}': kv heads is {}: give a multiple or a divisor of the tensor-parallel world size {}",
+      options.name, options.kv_heads, ranks));
 }
 
 LinearOptions projection(const AttentionOptions& options, const char* suffix) {

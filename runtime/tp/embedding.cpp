@@ -94,10 +94,9 @@ VocabParallelEmbedding::VocabParallelEmbedding(const ParallelState& state, std::
     : state_(state), vocabulary_(vocabulary), width_(width), options_(std::move(options)) {
   const int ranks = state_.tensor_model_parallel_world_size();
   if (vocabulary < 1 || vocabulary % ranks != 0) {
-    throw std::invalid_argument(
-        fmt::format("VocabParallelEmbedding '{}': vocabulary is {}: give a positive multiple of the tensor-parallel "
-                    "world size {}",
-                    options_.name, vocabulary, ranks));
+    throw std::invalid_argument(fmt::format(
+        "VocabParallelEmbedding '{}': vocabulary is {}: give a positive multiple of the tensor-parallel world size {}",
+        options_.name, vocabulary, ranks));
   }
   if (width < 1) {
     throw std::invalid_argument(
@@ -123,10 +122,9 @@ ForwardTensors VocabParallelEmbedding::place(std::int64_t rows) const {
   }
   const int ranks = state_.tensor_model_parallel_world_size();
   if (rows < 1 || rows % ranks != 0) {
-    throw std::invalid_argument(
-        fmt::format("VocabParallelEmbedding '{}': tokens is {}: give a positive multiple of the tensor-parallel world "
-                    "size {}",
-                    options_.name, rows, ranks));
+    throw std::invalid_argument(fmt::format(
+        "VocabParallelEmbedding '{}': tokens is {}: give a positive multiple of the tensor-parallel world size {}",
+        options_.name, rows, ranks));
   }
   tensors.partial = make(rows, ".partial");
   tensors.output = make(rows / ranks, ".output");
@@ -151,8 +149,7 @@ Tensor VocabParallelEmbedding::forward(const std::vector<std::int64_t>& tokens, 
   const Tensor& output = options_.sequence_parallel ? tensors.partial : tensors.output;
   if (!output || output.shape() != Shape{count, width_} || output.dtype() != options_.dtype) {
     throw std::invalid_argument(
-        fmt::format("VocabParallelEmbedding '{}': the output is not {}x{} {}: give what "
-                    "place({}) returns",
+        fmt::format("VocabParallelEmbedding '{}': the output is not {}x{} {}: give what place({}) returns",
                     options_.name, count, width_, to_string(options_.dtype), count));
   }
   const std::int64_t first = state_.tensor_model_parallel_rank() * own_;

@@ -67,21 +67,18 @@ std::string GemmMapping::loops() const {
     case Kind::split:
       return fmt::format(
           "spatial: n over cubes and k over the PEs of each, as b lies; temporal: n by {} (b stays in TCM), m by {} x "
-          "{} "
-          "(sums stay in TCM, {} a block), k by {}; partial sums exchanged and added between PEs",
+          "{} (sums stay in TCM, {} a block), k by {}; partial sums exchanged and added between PEs",
           tile_n, row_blocks, tile_m, chains, tile_k);
     case Kind::ring:
       return fmt::format(
           "spatial: m over cubes as c lies, k over the PEs of each, as b lies; temporal: n by the blocks of b, which "
-          "go "
-          "round the cubes, and by {}, m by {} x {} (a stays in TCM, {} sums a block), k by {}; partial sums exchanged "
-          "and added between PEs",
+          "go round the cubes, and by {}, m by {} x {} (a stays in TCM, {} sums a block), k by {}; partial sums "
+          "exchanged and added between PEs",
           tile_n, row_blocks, tile_m, chains, tile_k);
     case Kind::lanes:
       return fmt::format(
           "spatial: n over cubes and k over the PEs of each, as b lies; temporal: n by {}, k by {} (b read once), each "
-          "of "
-          "{} rows of a on the math engine; partial sums exchanged and added between PEs",
+          "of {} rows of a on the math engine; partial sums exchanged and added between PEs",
           tile_n, tile_k, row_blocks);
     case Kind::stream:
     case Kind::passed:

@@ -20,9 +20,8 @@ namespace {
 std::int64_t share(const char* kind, const std::string& layer, const char* dimension, std::int64_t whole, int ranks) {
   if (whole < 1 || whole % ranks != 0) {
     throw std::invalid_argument(
-        fmt::format("{} '{}': {} is {}: give a positive multiple of the tensor-parallel world "
-                    "size {}",
-                    kind, layer, dimension, whole, ranks));
+        fmt::format("{} '{}': {} is {}: give a positive multiple of the tensor-parallel world size {}", kind, layer,
+                    dimension, whole, ranks));
   }
   return whole / ranks;
 }

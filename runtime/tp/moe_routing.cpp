@@ -77,8 +77,7 @@ MoeRouting::MoeRouting(const MoeShape& shape, std::vector<std::int32_t> choices)
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     if (choices_[i] < 0 || choices_[i] >= experts) {
       throw std::runtime_error(
-          fmt::format("router: token {} has no choice {} among the {} experts: its logits are no "
-                      "numbers",
+          fmt::format("router: token {} has no choice {} among the {} experts: its logits are no numbers",
                       i / static_cast<std::size_t>(k), i % static_cast<std::size_t>(k), experts));
     }
   }

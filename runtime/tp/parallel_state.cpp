@@ -61,8 +61,7 @@ const Group& ParallelState::expert_tensor_parallel_group() const { return contex
 Context& ParallelState::context() const {
   if (context_ == nullptr) {
     throw std::logic_error(
-        "the tensor-parallel state is used before it is initialised: call "
-        "initialize_model_parallel first");
+        "the tensor-parallel state is used before it is initialised: call initialize_model_parallel first");
   }
   return *context_;
 }
@@ -101,10 +100,9 @@ ParallelState initialize_model_parallel(Context& context, int tensor_model_paral
   }
   if (expert_model_parallel_size < 0 ||
       (expert_model_parallel_size > 0 && tensor_model_parallel_size % expert_model_parallel_size != 0)) {
-    throw std::invalid_argument(
-        fmt::format("initialize_model_parallel: expert_model_parallel_size {} does not divide "
-                    "tensor_model_parallel_size {}",
-                    expert_model_parallel_size, tensor_model_parallel_size));
+    throw std::invalid_argument(fmt::format(
+        "initialize_model_parallel: expert_model_parallel_size {} does not divide tensor_model_parallel_size {}",
+        expert_model_parallel_size, tensor_model_parallel_size));
   }
   const int tensor = tensor_model_parallel_size, pipeline = pipeline_model_parallel_size;
   const RankCube cube{tensor, world / (tensor * pipeline), pipeline};

@@ -160,9 +160,8 @@ VocabParallelLogits::VocabParallelLogits(const ParallelState& state, std::string
   const std::int64_t columns = shape_.cols * state_.tensor_model_parallel_world_size();
   if (vocabulary < 1 || vocabulary > columns) {
     throw std::invalid_argument(
-        fmt::format("VocabParallelLogits '{}': vocabulary is {}: give 1 to {}, the columns of "
-                    "all ranks",
-                    name_, vocabulary, columns));
+        fmt::format("VocabParallelLogits '{}': vocabulary is {}: give 1 to {}, the columns of all ranks", name_,
+                    vocabulary, columns));
   }
   for (const ShardSpec& shard : logits.shards()) {
     if (shard.region.empty() || shard.region.rows == shape_.rows) continue;

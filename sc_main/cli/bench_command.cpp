@@ -52,23 +52,9 @@ struct Outcome {
   bool bounded() const { return !bench.bounds.empty(); }
 
   double value_of(const Bound& bound) const {
-    switch (bound.of) {
-      case Bound::Of::loops_per_unit:
-        return loops;
-      case Bound::Of::cpu_s:
-        return measured.cpu_s;
-      case Bound::Of::peak_bytes:
-        return measured.peak_bytes;
-      case Bound::Of::overhead_ms:
-        return measured.overhead_ms;
-      case Bound::Of::idle_percent:
-        return measured.idle_percent;
-      case Bound::Of::watching_percent:
-        return measured.watching_percent;
-      case Bound::Of::none:
-        break;
-    }
-    return 0;
+    const Measured& m = measured;
+    const double values[] = {0, loops, m.cpu_s, m.peak_bytes, m.overhead_ms, m.idle_percent, m.watching_percent};
+    return values[static_cast<std::size_t>(bound.of)];
   }
   bool passed() const {
     return std::all_of(bench.bounds.begin(), bench.bounds.end(),
@@ -113,23 +99,14 @@ Outcome measure(const Bench& bench, unsigned repeat, const Interrupt& interrupt)
 }
 
 const char* unit_of(Bound::Of of) {
-  switch (of) {
-    case Bound::Of::loops_per_unit:
-      return "loops per unit";
-    case Bound::Of::cpu_s:
-      return "CPU s";
-    case Bound::Of::peak_bytes:
-      return "bytes of memory";
-    case Bound::Of::overhead_ms:
-      return "ms per unit beside the simulation";
-    case Bound::Of::idle_percent:
-      return "% of the cores' time idle";
-    case Bound::Of::watching_percent:
-      return "% more CPU time than without";
-    case Bound::Of::none:
-      break;
-  }
-  return "";
+  constexpr const char* kUnits[] = {"",
+                                    "loops per unit",
+                                    "CPU s",
+                                    "bytes of memory",
+                                    "ms per unit beside the simulation",
+                                    "% of the cores' time idle",
+                                    "% more CPU time than without"};
+  return kUnits[static_cast<std::size_t>(of)];
 }
 
 void print(const Outcome& one) {

@@ -28,8 +28,7 @@ void ExecutionOptions::add_to(po::options_description& options) {
   add("point-time", po::value(&time_limit)->value_name("TIME"), "of one point, e.g. '10 s'; wins over the file");
   add("point-memory", po::value(&memory_limit)->value_name("SIZE"), "of one point, e.g. '2 GiB'; wins over the file");
   add("executor", po::value(&executor)->value_name("local|slurm|parallel"),
-      "where points run: processes here, a Slurm job array, or hosts behind ssh through GNU parallel (default: "
-      "local)");
+      "where points run: processes here, a Slurm job array, or hosts behind ssh through GNU parallel (default: local)");
   add("tasks", po::value(&tasks)->value_name("N"),
       "of slurm and parallel: parts into which the points are dealt, each of many points (default: 16)");
   add("sbatch-option", po::value(&sbatch)->value_name("WORD")->composing(),

@@ -12,12 +12,10 @@ const std::vector<Limitation>& limitations() {
        "for a whole train."},
       {"router",
        "input-queued, one flit per cycle and port; no speculation, adaptive routes, output buffers or speed-up. A "
-       "virtual "
-       "channel is chosen by source and destination, not by load."},
+       "virtual channel is chosen by source and destination, not by load."},
       {"UCIe and inter-SIP links",
        "bit errors are replayed, but links do not train, retrain or sleep; acknowledgements take no room on the wire; "
-       "a "
-       "packet starts on a wire when its tail has won its way, not with its head."},
+       "a packet starts on a wire when its tail has won its way, not with its head."},
       {"HBM",
        "two scheduling policies (`batched` and `shared`); no power-down, ECC, temperature, refresh management or "
        "postponed refreshes; the controller adds a constant latency."},

@@ -43,13 +43,11 @@ struct ReportOptions {
 int print_help(ReportOptions& options) {
   fmt::print(
       "Usage: kernbench report STORE|RUN.json [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file "
-      "with "
-      "summary, "
-      "scatter and Pareto front,\nparallel coordinates, sensitivity of each axis, convergence of searches, and every "
-      "point with its\nconfiguration and the command that reproduces it. Of a run's JSON: where "
+      "with summary, scatter and Pareto front,\nparallel coordinates, sensitivity of each axis, convergence of "
+      "searches, and every point with its\nconfiguration and the command that reproduces it. Of a run's JSON: where "
       "the time went, timeline, the machine, roofline, bounds and what-if,\nas far as the file has them. It needs no "
-      "network.\n\n{}\nExample:\n  "
-      "kernbench sweep sweep.yaml --store results.sqlite && kernbench report results.sqlite -o report.html\n",
+      "network.\n\n{}\nExample:\n  kernbench sweep sweep.yaml --store results.sqlite && kernbench report "
+      "results.sqlite -o report.html\n",
       help_of(options.describe()));
   return 0;
 }

@@ -54,10 +54,9 @@ int print_help(WhatIfOptions& options) {
   fmt::print(
       "Usage: kernbench what-if RESULT.json [OPTIONS]\n\nDoes the run of a result file again with each value of its "
       "machine twice as good (rates, widths, buffers,\nslots and units doubled, times and cycles halved), and ranks "
-      "the "
-      "keys of the topology by the time that they\nsave. The schema of the topology says which values there are; those "
-      "that no legal machine can have are named\nas refused. Whole parts are tried first: keys of a part that changes "
-      "nothing are left out.\n\n{}\nExample:\n  kernbench run all_reduce -b 16K -e 16K --topology ring8 --json "
+      "the keys of the topology by the time that they\nsave. The schema of the topology says which values there are; "
+      "those that no legal machine can have are named\nas refused. Whole parts are tried first: keys of a part that "
+      "changes nothing are left out.\n\n{}\nExample:\n  kernbench run all_reduce -b 16K -e 16K --topology ring8 --json "
       "run.json\n"
       "  kernbench what-if run.json --keys 'system.*'\n",
       help_of(options.describe()));

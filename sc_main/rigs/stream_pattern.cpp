@@ -60,10 +60,9 @@ void StreamPattern::parse(const std::string& pattern) {
   } else if (is("triad")) {
     kind_ = Kind::triad;
   } else if (!is("seq")) {
-    throw std::invalid_argument(
-        "pattern '" + pattern +
-        "': give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, rowconf_write_Nbank_..., "
-        "bankpar_kK or triad");
+    throw std::invalid_argument("pattern '" + pattern +
+                                "': give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, "
+                                "rowconf_write_Nbank_..., bankpar_kK or triad");
   }
 }
 

@@ -111,10 +111,9 @@ UsageError unknown(const std::string& given, const po::options_description& opti
 
 /// Empty, these would say nothing of what was meant, as in --ccl "$CCL" of a script.
 constexpr std::string_view kNeverEmpty =
-    " algorithm ccl comm-group-configuration csv expect export from gemm-placement inputs json"
-    " max-sim-time maxbytes minbytes oplog out-placement output outputs pattern plot replay report"
-    " requests schedule stats stepbytes store trace trace-detail trace-filter trace-window vcd"
-    " wave-filter wave-window weights ";
+    " algorithm ccl comm-group-configuration csv expect export from gemm-placement inputs json max-sim-time maxbytes "
+    "minbytes oplog out-placement output outputs pattern plot replay report requests schedule stats stepbytes store "
+    "trace trace-detail trace-filter trace-window vcd wave-filter wave-window weights ";
 
 bool is_empty(const po::option& option) {
   return option.value == std::vector<std::string>{""} &&
@@ -174,8 +173,7 @@ po::options_description CommonOptions::describe() {
   add("data", po::value(&data)->value_name("on|off"),
       "off: no contents and no check; the simulated times stay the same (default: on)");
   add("fidelity", po::value(&fidelity)->value_name("GRADE|PART=GRADE,..."),
-      "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, hbm "
-      "(default: accurate)");
+      "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, hbm (default: accurate)");
   add("scheduling", po::value(&scheduling)->value_name("concurrent|rounds"),
       "ranks resume each when its own work is done, or all at one point in rounds (default: concurrent)");
   add("host-io", po::value(&host_io)->value_name("debug|timed"),

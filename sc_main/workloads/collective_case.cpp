@@ -143,8 +143,7 @@ CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits
   per_rank_ = tiles_of(c.scope, tiled, units);
   if (c.scope != Scope::sip && !whole_in && !whole_out && tiles_of(c.scope, c.out_policy, units) != per_rank_) {
     throw std::invalid_argument(
-        fmt::format("--scope {}: --placement has {} tiles and --out-placement has {}; both "
-                    "need as many",
+        fmt::format("--scope {}: --placement has {} tiles and --out-placement has {}; both need as many",
                     to_string(c.scope), per_rank_, tiles_of(c.scope, c.out_policy, units)));
   }
   const bool copies =

@@ -308,17 +308,14 @@ class Gemm final : public GemmBase {
     auto add = options.add_options();
     add("mapping", po::value(&mappings_)->multitoken()->composing(),
         "auto (default), stream, passed, split, ring, vector or lanes, also with tiles, as --explain prints them, or a "
-        "YAML "
-        "file of that form; a row for each");
+        "YAML file of that form; a row for each");
     add("operands", po::value(&operands_)->default_value("column"),
         "how they lie: column (a column-parallel layer: A copied to every PE, columns of B and C over all PEs), row (a "
         "row-parallel one: columns of A over all PEs, too) or grid (rows of A and C over cubes, columns of B and C "
         "over the PEs of a cube), packed (as column, but rows of B and C over the PEs of a cube) or packed-row (as "
         "packed, and so is A), rows (as packed, but rows of A over cubes and its columns over the PEs of a cube), or "
-        "as "
-        "layers have many rows: over-cubes (as rows, and C lies as A does) and over-cubes-row (as rows, and each PE "
-        "has "
-        "whole rows of C)");
+        "as layers have many rows: over-cubes (as rows, and C lies as A does) and over-cubes-row (as rows, and each PE "
+        "has whole rows of C)");
   }
 
   void check_options() const override {

@@ -196,8 +196,7 @@ class Link final : public Workload {
     }
     return text +
            "# governed by, wire: sip.io.pcie.generation, lanes, tlp_payload, tlp_overhead; flight: "
-           "sip.io.pcie.latency; "
-           "besides: doorbell, and a descriptor and a completion of 64 B each\n";
+           "sip.io.pcie.latency; besides: doorbell, and a descriptor and a completion of 64 B each\n";
   }
 
   /// One load. No `latency`: there is no closed form of it, such as at a load of 1.

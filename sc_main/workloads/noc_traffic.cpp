@@ -87,8 +87,7 @@ class NocTraffic final : public Workload {
     for (std::size_t i = 0; i < meshes.size(); ++i) report.text += explained(configs[i], meshes[i]->result());
     report.text +=
         "# an empty mesh: by --flits, --routing-delay and the pattern's distances; waiting: by the load, --vcs, "
-        "--depth, "
-        "--credit-delay and --switch\n";
+        "--depth, --credit-delay and --switch\n";
     return report;
   }
 

@@ -135,9 +135,8 @@ Report TpMlp::run(Session& session) {
 Report TpMlp::report(const Session& session, const TpTimes& times) {
   Report report;
   report.text = fmt::format(
-      "# warm-up {}, iterations {}; times in ns, of rank 0: set-up, launch, coll. and waiting "
-      "add up to time; fc1 and fc2 to mlp\n#{:>7} {:>6} {:>7} {:>7} {:>14} {:>14} {:>8} {:>14} "
-      "{:>5} {:>14} {:>12} {:>8} {:>12} {:>5}  {}\n",
+      "# warm-up {}, iterations {}; times in ns, of rank 0: set-up, launch, coll. and waiting add up to time; fc1 and "
+      "fc2 to mlp\n#{:>7} {:>6} {:>7} {:>7} {:>14} {:>14} {:>8} {:>14} {:>5} {:>14} {:>12} {:>8} {:>12} {:>5}  {}\n",
       common_.warmup, common_.iterations, "layer", "batch", "in", "out", "time", "set-up", "launches", "launch",
       "colls", "coll.", "waiting", "check", "bound", "share", "bound by");
   const TpTimes::Row& set_up = times.of_set_up();

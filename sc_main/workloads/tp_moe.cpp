@@ -68,10 +68,9 @@ void MoeSettings::check_divides(Refusals& refusals, const tp::Model& model, std:
         model.name, model.mlp_width, counted(tp / dealt, "rank"), tp, dealt));
   }
   if (sequence_parallel && dealt != tp) {
-    refusals.add(
-        fmt::format("--sequence-parallel goes with --ep as --tp, {}, and not {}: rows of a rank have their "
-                    "experts' ranks alone",
-                    tp, dealt));
+    refusals.add(fmt::format(
+        "--sequence-parallel goes with --ep as --tp, {}, and not {}: rows of a rank have their experts' ranks alone",
+        tp, dealt));
   }
 }
 
@@ -156,10 +155,9 @@ Json experts_of(const tp::MoeLog& log, const TpTimes& times, const std::vector<H
 }
 
 std::string experts_text(const std::string& phase, const Json& layers, std::size_t shown) {
-  std::string text = fmt::format("# {:>8} {:>9} {:>9} {:>13} {:>13} {:>13} {:>13}  {}\n", "experts", "layer", "part",
-                                 "time", "compute", "exposed", "waiting",
-                                 "tokens per expert: least, mean, most; "
-                                 "dropped");
+  std::string text =
+      fmt::format("# {:>8} {:>9} {:>9} {:>13} {:>13} {:>13} {:>13}  {}\n", "experts", "layer", "part", "time",
+                  "compute", "exposed", "waiting", "tokens per expert: least, mean, most; dropped");
   for (std::size_t i = 0; i < std::min(layers.size(), shown); ++i) {
     const Json& layer = layers[i];
     for (const char* part : kExpertPhases) {

@@ -22,8 +22,7 @@ void TpTransformer::add_options(po::options_description& options) {
       "mixtral)");
   add("weights", po::value(&weights_),
       "of llama, mistral and mixtral: a safetensors file, an index of several (model.safetensors.index.json), or their "
-      "folder; "
-      "otherwise a pattern");
+      "folder; otherwise a pattern");
   add("layers", po::value(&layers_), "layers of it; 0: all (default: 1; with --data off: all)");
   add("batch", po::value(&batch_)->default_value(1),
       "sequences; with --requests: that a replica runs at once, at most");

@@ -38,8 +38,7 @@ class TpTransformer final : public Workload {
   }
   std::string example() const override {
     return "kernbench run tp_transformer --model llama3-8b --layers 1 --ends 0 --prompt 0 --context 128 -w 0 --data "
-           "off "
-           "--fidelity fast";
+           "off --fidelity fast";
   }
   void add_options(boost::program_options::options_description& options) override;
   void check_options() const override;

@@ -226,8 +226,7 @@ Report TpTransformer::report(Session& session, const Case& run, const TpTimes& t
     };
     details += fmt::format(
         "# {}: of the time {:.1f} % compute-bound kernels, {:.1f} % HBM-bound ones, {:.1f} % kernels bound by latency, "
-        "{:.1f} % "
-        "launching, {:.1f} % exposed communication, {:.1f} % waiting for other ranks\n",
+        "{:.1f} % launching, {:.1f} % exposed communication, {:.1f} % waiting for other ranks\n",
         phase.name, share("compute_ns"), share("hbm_ns"), share("latency_ns"), share("host_ns"), share("exposed_ns"),
         share("waiting_ns"));
     if (run.model.mixture()) {

@@ -13,8 +13,7 @@ namespace kernbench {
 std::string RaceDetector::Race::str() const {
   return fmt::format(
       "{} {} and {} {} race on {} B at {}: the result depends on timing. To order them: a fence() behind the store, "
-      "then "
-      "a send(); on the other PE wait() for what recv() gives, then touch the range",
+      "then a send(); on the other PE wait() for what recv() gives, then touch the range",
       names::pe(first), first_op, names::pe(second), second_op, bytes, at.str());
 }
 

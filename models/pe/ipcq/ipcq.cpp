@@ -156,15 +156,14 @@ void Ipcq::check_user(const QueuePair& pair, QueueUser& last, const Op& op, cons
                                   {},
                                   0};
     if (services_.races->count(kernel, race)) {
-      SC_REPORT_WARNING(
-          "kernbench/race",
-          fmt::format("kernel '{}' of stream {} on {}: {} {} {} in the queue of group {} that kernel '{}' of stream {} "
-                      "uses meanwhile: whose message is whose depends on timing. Launch them in one stream, or give "
-                      "them groups of their own",
-                      kernel, message.stream, names::pe(services_.coord), race.first_op, does,
-                      names::pe(&last == &pair.users->sender ? pair.entry.peer : pair.entry.source), pair.entry.group,
-                      last.kernel, last.stream)
-              .c_str());
+      SC_REPORT_WARNING("kernbench/race",
+                        fmt::format("kernel '{}' of stream {} on {}: {} {} {} in the queue of group {} that kernel "
+                                    "'{}' of stream {} uses meanwhile: whose message is whose depends on timing. "
+                                    "Launch them in one stream, or give them groups of their own",
+                                    kernel, message.stream, names::pe(services_.coord), race.first_op, does,
+                                    names::pe(&last == &pair.users->sender ? pair.entry.peer : pair.entry.source),
+                                    pair.entry.group, last.kernel, last.stream)
+                            .c_str());
     }
   }
   last = {&message, kernel, message.stream, kNever};

@@ -125,13 +125,12 @@ class Reader {
   }
 
   void read_points() {
-    SQLite::Statement rows(database_,
-                           "SELECT s.key, s.coordinates, p.status, p.exit_code, p.error, p.command, c.config, "
-                           "CASE WHEN p.result IS NULL OR json_valid(p.result) THEN json_extract(p.result, '$.energy') "
-                           "ELSE p.result END, "
-                           "CASE WHEN json_valid(p.result) THEN json_extract(p.result, '$.results') END "
-                           "FROM sweep_points s LEFT JOIN points p ON p.key = s.key "
-                           "LEFT JOIN configs c ON c.hash = p.config_hash WHERE s.sweep = ? ORDER BY s.position");
+    SQLite::Statement rows(
+        database_,
+        "SELECT s.key, s.coordinates, p.status, p.exit_code, p.error, p.command, c.config, CASE WHEN p.result IS NULL "
+        "OR json_valid(p.result) THEN json_extract(p.result, '$.energy') ELSE p.result END, CASE WHEN "
+        "json_valid(p.result) THEN json_extract(p.result, '$.results') END FROM sweep_points s LEFT JOIN points p ON "
+        "p.key = s.key LEFT JOIN configs c ON c.hash = p.config_hash WHERE s.sweep = ? ORDER BY s.position");
     rows.bind(1, name_);
     while (rows.executeStep()) {
       Point point;

@@ -1,7 +1,6 @@
 #include "sc_main/explore/report/study.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -51,24 +50,13 @@ void choose_scales(Study& study) {
 }
 
 std::string unit_of(const std::string& name) {
-  static constexpr std::array<std::pair<const char*, const char*>, 18> kEndings{{{"_gbps", "GB/s"},
-                                                                                 {"_bytes", "B"},
-                                                                                 {"_cycles", "cycles"},
-                                                                                 {"_tflops", "TFLOP/s"},
-                                                                                 {"_gflops", "GFLOP/s"},
-                                                                                 {"_fraction", "fraction"},
-                                                                                 {"_percent", "%"},
-                                                                                 {"_pj", "pJ"},
-                                                                                 {"_nj", "nJ"},
-                                                                                 {"_uj", "uJ"},
-                                                                                 {"_mj", "mJ"},
-                                                                                 {"_ns", "ns"},
-                                                                                 {"_us", "us"},
-                                                                                 {"_ms", "ms"},
-                                                                                 {"_ps", "ps"},
-                                                                                 {"_mm2", "mm2"},
-                                                                                 {"_ghz", "GHz"},
-                                                                                 {"_s", "s"}}};
+  static constexpr std::pair<const char*, const char*> kEndings[] = {
+      {"_gbps", "GB/s"},      {"_bytes", "B"},        {"_cycles", "cycles"},
+      {"_tflops", "TFLOP/s"}, {"_gflops", "GFLOP/s"}, {"_fraction", "fraction"},
+      {"_percent", "%"},      {"_pj", "pJ"},          {"_nj", "nJ"},
+      {"_uj", "uJ"},          {"_mj", "mJ"},          {"_ns", "ns"},
+      {"_us", "us"},          {"_ms", "ms"},          {"_ps", "ps"},
+      {"_mm2", "mm2"},        {"_ghz", "GHz"},        {"_s", "s"}};
   for (const auto& [ending, unit] : kEndings) {
     const std::string text = ending;
     if (name.size() > text.size() && name.compare(name.size() - text.size(), text.size(), text) == 0) return unit;

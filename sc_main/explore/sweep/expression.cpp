@@ -4,7 +4,6 @@
 #include <muParser.h>
 #include <xxhash.h>
 
-#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
@@ -16,23 +15,10 @@ namespace {
 constexpr const char* kNameCharacters = "0123456789_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// Figures in base units: bytes, ps, Hz.
-constexpr std::array<std::pair<const char*, double>, 17> kConstants{{{"KiB", 1024.0},
-                                                                     {"MiB", 1048576.0},
-                                                                     {"GiB", 1073741824.0},
-                                                                     {"kB", 1e3},
-                                                                     {"MB", 1e6},
-                                                                     {"GB", 1e9},
-                                                                     {"TB", 1e12},
-                                                                     {"ps", 1},
-                                                                     {"ns", 1e3},
-                                                                     {"us", 1e6},
-                                                                     {"ms", 1e9},
-                                                                     {"s", 1e12},
-                                                                     {"MHz", 1e6},
-                                                                     {"GHz", 1e9},
-                                                                     {"GTps", 1e9},
-                                                                     {"true", 1},
-                                                                     {"false", 0}}};
+constexpr std::pair<const char*, double> kConstants[] = {
+    {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},
+    {"TB", 1e12},    {"ps", 1},          {"ns", 1e3},           {"us", 1e6}, {"ms", 1e9}, {"s", 1e12},
+    {"MHz", 1e6},    {"GHz", 1e9},       {"GTps", 1e9},         {"true", 1}, {"false", 0}};
 
 double floor_of(double x) { return std::floor(x); }
 double ceil_of(double x) { return std::ceil(x); }

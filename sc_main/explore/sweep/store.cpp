@@ -167,10 +167,9 @@ void Store::list(const std::string& sweep, std::size_t position, const std::stri
                  const nlohmann::ordered_json& coordinates, const nlohmann::ordered_json& settings) {
   guarded(path_, "write", [&] {
     // What another point left at this place is none of this one's.
-    SQLite::Statement forget(
-        database_,
-        "DELETE FROM objective_values WHERE sweep = ?1 AND position = ?2 AND EXISTS (SELECT 1 FROM "
-        "sweep_points WHERE sweep = ?1 AND position = ?2 AND key <> ?3)");
+    SQLite::Statement forget(database_,
+                             "DELETE FROM objective_values WHERE sweep = ?1 AND position = ?2 AND EXISTS (SELECT 1 "
+                             "FROM sweep_points WHERE sweep = ?1 AND position = ?2 AND key <> ?3)");
     forget.bind(1, sweep);
     forget.bind(2, static_cast<std::int64_t>(position));
     forget.bind(3, key);

@@ -72,9 +72,8 @@ Json Store::json(const std::string& sweep) {
                      "choose one with --name: " + join(names));
   const std::string name = sweep.empty() ? names.front() : sweep;
   try {
-    SQLite::Statement head(database_,
-                           "SELECT kind, method, seed, version, build, base, axes, objectives FROM sweeps "
-                           "WHERE name = ?");
+    SQLite::Statement head(
+        database_, "SELECT kind, method, seed, version, build, base, axes, objectives FROM sweeps WHERE name = ?");
     head.bind(1, name);
     if (!head.executeStep())
       throw UsageError(fmt::format("'{}' holds no sweep {}", path_, quote(name)), suggest(name, names, "sweeps"));
@@ -111,9 +110,7 @@ Json Store::json(const std::string& sweep) {
                  {"coordinates", point_json(2)},
                  {"settings", point_json(3)}};
       point["objectives"] =
-          numbers(database_,
-                  "SELECT name, value FROM objective_values WHERE sweep = ? AND position = ? ORDER BY "
-                  "name",
+          numbers(database_, "SELECT name, value FROM objective_values WHERE sweep = ? AND position = ? ORDER BY name",
                   name, position);
       point["metrics"] = numbers(database_, "SELECT name, value FROM metrics WHERE key = ? ORDER BY name", key);
       point["command"] = row.getColumn(7).getString();

@@ -169,8 +169,7 @@ Report ChakraWorkload::run(Session& session) {
       "# chakra {} on {} ({}): {} nodes, {} communications; {} of {}, {}, seed {}\n"
       "# computing: {}; at most {:.1f} TFLOP/s and {:.1f} GB/s of a SIP, one node at a time\n"
       "# rank i is SIP i; communications begin when all that take part are ready, sends of up to {} when the sender "
-      "is; one "
-      "at a time on a rank\n",
+      "is; one at a time on a rank\n",
       prefix_, counted(session.map().sips, "SIP"), to_string(session.map().sip_topology),
       whole["nodes"].get<std::uint64_t>(), program.communications.size(), redop_, dtype_, to_string(options.policy),
       options.seed, compute_, options.rates.operations_per_second / 1e12, options.rates.bytes_per_second / 1e9,
