@@ -383,6 +383,19 @@ TEST(Serving, RefusesAllWrongOptionsInOnePass) {
             "kernbench: error: --weights are contents, and --requests computes nothing\n");
 }
 
+/// Fewer places than stages would run more sequences than --batch says.
+TEST(Serving, BatchIsAMultipleOfTheStages) {
+  const Tool tool;
+  for (const char* batch : {"1", "3"}) {
+    const Outcome outcome =
+        tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data", "off", "--requests",
+              "3", "--rate", "1", "--pp", "2", "--batch", batch});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, std::string("kernbench: error: --batch is ") + batch +
+                               ": give a multiple of the 2 stages that --pp makes share it\n");
+  }
+}
+
 TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {
   const Tool tool;
   std::string text = kServedModel;

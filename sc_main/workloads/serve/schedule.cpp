@@ -73,7 +73,7 @@ class Server {
       : requests_(requests),
         limits_(limits),
         cost_of_(cost_of),
-        places_(static_cast<std::size_t>(std::max<std::int64_t>(limits.batch / limits.stages, 1))),
+        places_(static_cast<std::size_t>(limits.batch / limits.stages)),
         replicas_(static_cast<std::size_t>(limits.replicas)) {
     schedule_.served.resize(requests.size());
     for (Replica& replica : replicas_) replica.free.resize(static_cast<std::size_t>(limits.stages));

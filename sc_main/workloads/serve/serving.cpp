@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sc_main/check/numerics.h"
+#include "sc_main/workloads/sizes.h"
 
 namespace kernbench::serve {
 
@@ -37,6 +38,9 @@ void ServingOptions::check_into(Refusals& refusals) const {
   } else if (chunk != 0) {
     refusals.add("--chunk is of --scheduler chunked");
   }
+  if (asked() && stages >= 1 && batch % stages != 0)
+    refusals.add(fmt::format("--batch is {}: give a multiple of the {} that --pp makes share it", batch,
+                             counted(stages, "stage")));
   if (is_file() && (rate > 0 || lengths != "fixed"))
     refusals.add("--rate and --lengths are of --requests N; a file says when and what its requests are");
   if (asked() && !is_file()) check_made(refusals);
