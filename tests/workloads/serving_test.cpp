@@ -383,13 +383,23 @@ TEST(Serving, RefusesAllWrongOptionsInOnePass) {
             "kernbench: error: --weights are contents, and --requests computes nothing\n");
 }
 
+/// A number of requests that is none is not the name of a file.
+TEST(Serving, RefusesNumbersOfRequestsThatAreNone) {
+  const Tool tool;
+  for (const std::string count : {"10000000", "1000001", "99999999999999999999", "-5", "1e3", "0", "1.5"}) {
+    const Outcome outcome = tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data",
+                                  "off", "--requests=" + count, "--rate", "1"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, "kernbench: error: --requests is " + count + "; give an integer from 1 to 1000000\n");
+  }
+}
+
 /// Fewer places than stages would run more sequences than --batch says.
 TEST(Serving, BatchIsAMultipleOfTheStages) {
   const Tool tool;
   for (const char* batch : {"1", "3"}) {
-    const Outcome outcome =
-        tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data", "off", "--requests",
-              "3", "--rate", "1", "--pp", "2", "--batch", batch});
+    const Outcome outcome = tool({"run", "tp_transformer", "--model", "llama3-8b", "--topology", "ring8", "--data",
+                                  "off", "--requests", "3", "--rate", "1", "--pp", "2", "--batch", batch});
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.err, std::string("kernbench: error: --batch is ") + batch +
                                ": give a multiple of the 2 stages that --pp makes share it\n");

@@ -83,11 +83,10 @@ struct Schedule {
 /// oldest first, in parts where they are longer (chunked). A prompt's last part gives the first token. A request leaves
 /// with its last one. If nothing runs, time passes until the next arrives.
 ///
-/// A pipeline of P stages has P flows of steps with `batch / P` places each: the steps of a flow follow each other, those
-/// of different flows are in different stages at once. A stage takes them in the order of their
-/// beginning. Of replicas that could begin, the one that can first does; of several the one that has work, then the
-/// first.
-/// REQUIRES: check_room; `stages` divides `batch`.
+/// A pipeline of P stages has P flows of steps with `batch / P` places each: the steps of a flow follow each other,
+/// those of different flows are in different stages at once. A stage takes them in the order of their beginning. Of
+/// replicas that could begin, the one that can first does; of several the one that has work, then the first. REQUIRES:
+/// check_room; `stages` divides `batch`.
 Schedule serve(const std::vector<Request>& requests, const Limits& limits,
                const std::function<StepCost(const Step&)>& cost_of);
 

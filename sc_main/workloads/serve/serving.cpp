@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -16,13 +19,25 @@ namespace {
 // Steps that are simulated as they are, to compare.
 constexpr std::size_t kComparedPrompts = 2, kComparedDecode = 4;
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.size() < 8 && text.find_first_not_of("0123456789") == std::string::npos;
+constexpr std::int64_t kMostMade = 1'000'000;  ///< requests that come by chance
+
+/// Whatever its form and size: "-5", "1e3".
+bool reads_as_number(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return end != text.c_str() && *end == '\0' && text.find_first_of("0123456789") != std::string::npos;
 }
 
+/// An integer from 1 to kMostMade; otherwise nothing.
+std::optional<std::int64_t> count_of(const std::string& text) {
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > kMostMade) return std::nullopt;
+  return count;
+}
 }  // namespace
 
-bool ServingOptions::is_file() const { return asked() && !is_number(requests); }
+bool ServingOptions::is_file() const { return asked() && !reads_as_number(requests); }
 
 void ServingOptions::check_into(Refusals& refusals) const {
   refusals.check_integer("--most-requests", most, 0, 1 << 30);
@@ -53,13 +68,13 @@ void ServingOptions::check_into(Refusals& refusals) const {
 constexpr double kLongest = 1e6;
 
 void ServingOptions::check_made(Refusals& refusals) const {
-  const std::int64_t count = std::stoll(requests);
-  refusals.check_integer("--requests", count, 1, 1'000'000);
+  const std::optional<std::int64_t> count = count_of(requests);
+  if (!count) refusals.add(fmt::format("--requests is {}; give an integer from 1 to {}", requests, kMostMade));
   if (!(rate > 0 && rate <= 1e6)) {
     refusals.add(fmt::format("--rate is {}; give requests per second, above 0 up to 1e6", rate));
-  } else if (const double takes = static_cast<double>(count) / rate; takes > kLongest) {
+  } else if (const double takes = static_cast<double>(count.value_or(1)) / rate; count && takes > kLongest) {
     refusals.add(
-        fmt::format("--requests {} at --rate {} take {:.3g} s; give a rate at which they take {:.0f} s at most", count,
+        fmt::format("--requests {} at --rate {} take {:.3g} s; give a rate at which they take {:.0f} s at most", *count,
                     rate, takes, kLongest));
   }
   if (most != 0) refusals.add("--most-requests is of --requests FILE; give --requests fewer");
@@ -71,7 +86,7 @@ void ServingOptions::check_made(Refusals& refusals) const {
 
 std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
   if (is_file()) return read_requests(requests, static_cast<std::size_t>(most));
-  std::vector<Request> made = make_requests(rate, std::stoull(requests), seed, prompt, output);
+  std::vector<Request> made = make_requests(rate, static_cast<std::size_t>(*count_of(requests)), seed, prompt, output);
   if (lengths == "conversation") give_conversation_lengths(made, seed);
   return made;
 }
