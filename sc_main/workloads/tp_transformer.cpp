@@ -73,8 +73,6 @@ void TpTransformer::check_options() const {
   refusals.check_integer("--micro-batches", micro_, 0, 1 << 16);
   if (pp_ == 1 && micro_ > 1) refusals.add("--micro-batches is of the stages of --pp, which is 1");
   if (sequence_ == 1 && dp_ * pp_ > 1) refusals.add("--sequence-parallel goes with neither --dp nor --pp");
-  if (serving_.asked() && moe_.ep != 0 && moe_.ep != tp_)
-    refusals.add("--requests deals experts to all of --tp: leave --ep out");
   refusals.check_integer("--page", page_, 1, 1 << 16);
   refusals.check_flag("--ends", ends_);
   refusals.check_flag("--sequence-parallel", sequence_);
@@ -129,6 +127,8 @@ void TpTransformer::check_divides(const tp::Model& model) const {
         "model '{}', layer0.attention: kv_heads is {}: give a multiple or a divisor of the {} that --tp makes share it",
         model.name, model.kv_heads, counted(tp_, "SIP")));
   }
+  if (serving_.asked() && moe_.ep != 0 && moe_.ep != tp_)
+    refusals.add(fmt::format("--ep is {}: --requests deals experts to all of --tp, {}: leave it out", moe_.ep, tp_));
   if (!serving_.asked() && batch_ % (dp_ * std::max<std::int64_t>(micro_, 1)) != 0) {
     refusals.add(fmt::format("--batch is {}: give a multiple of the {} that --dp and --micro-batches make share it",
                              batch_, counted(dp_ * std::max<std::int64_t>(micro_, 1), "part")));
