@@ -183,7 +183,7 @@ TEST(TpExperts, WhatDoesNotFitIsRefusedNamingTheOption) {
   EXPECT_THAT(error({}, changed(kExpertModel, "experts_per_token: 2\n", "")),
               HasSubstr("error: missing key 'experts_per_token'"));
   EXPECT_THAT(error({"--requests", "2", "--rate", "10", "--data", "off", "--ep", "2"}),
-              HasSubstr("--requests deals experts to all of --tp: leave --ep out"));
+              HasSubstr("--ep is 2: --requests deals experts to all of --tp, 4: leave it out"));
   const Outcome exported = tool({"pipeline", "export", "--model", "mixtral-8x7b", "--output", "p.json"});
   EXPECT_EQ(exported.code, 2);
   EXPECT_THAT(exported.err, HasSubstr("--model is 'mixtral-8x7b', whose layers have experts"));
@@ -199,6 +199,22 @@ TEST(TpExperts, ServesRequests) {
   EXPECT_GT(rows.back()["tokens_per_s"].get<double>(), 0);
   EXPECT_GT(rows.back()["compared_steps"], 0);
   EXPECT_LT(rows.back()["largest_difference"].get<double>(), 0.1);
+}
+
+/// Rank 0's experts get nearly all rows: what the launches need is the mean of the ranks, as if all got as many.
+TEST(TpExperts, ServingCountsTheWorkOfAllRanks) {
+  const Tool tool;
+  const auto needed = [&](const char* skew) {
+    const auto serving = rows_of(tool, with_experts(tool, {"--data", "off", "--requests", "2", "--rate", "1000",
+                                                           "--expert-skew", skew, "--ep", "4"}))
+                             .back();
+    const double flops = serving["array_share"].get<double>() * serving["time_ns"].get<double>();
+    EXPECT_LE(serving["array_share"].get<double>(), serving["utilisation"]["gemm"].get<double>());
+    EXPECT_LE(serving["hbm_share"].get<double>(), serving["utilisation"]["hbm"].get<double>());
+    return flops;
+  };
+  const double alike = needed("0");
+  EXPECT_NEAR(needed("4"), alike, 0.25 * alike) << "of rank 0 alone it is four times as much";
 }
 
 }  // namespace

@@ -202,10 +202,11 @@ void MachineSteps::run(Context& ctx, const Runtime& runtime, const Meter& meter,
 Cost MachineSteps::since(std::size_t entries, const MachineWork& before, Ps time) const {
   Cost cost;
   const std::vector<HostTraceEntry>& trace = runtime_->host_trace();
+  const auto ranks = static_cast<double>(ranks_);
   for (std::size_t i = entries; i < trace.size(); ++i) {
-    if (trace[i].rank != 0 || trace[i].kind != "launch") continue;
-    cost.flops += trace[i].bound.flops;
-    cost.bytes += trace[i].bound.bytes;
+    if (trace[i].kind != "launch") continue;
+    cost.flops += trace[i].bound.flops / ranks;
+    cost.bytes += trace[i].bound.bytes / ranks;
   }
   cost.time = static_cast<double>(time);
   MachineWork done = meter_->work(before.time + time);

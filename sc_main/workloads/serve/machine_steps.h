@@ -44,8 +44,8 @@ class MachineSteps {
     bool ends = false;
   };
   Cost simulate();
-  /// A lap that took `time`: what rank 0 has launched from entry `entries` of the trace on, and what the machine has
-  /// done since `before`.
+  /// A lap that took `time`: what the ranks have launched from entry `entries` of the trace on, their mean, and what
+  /// the machine has done since `before`.
   Cost since(std::size_t entries, const MachineWork& before, Ps time) const;
 
   const tp::Model model_;

@@ -27,7 +27,7 @@ struct Step {
 /// What a part of a step takes.
 struct Cost {
   double time = 0;             ///< ps
-  double flops = 0;            ///< of one rank's launches: additions and multiplications
+  double flops = 0;            ///< of a rank's launches, mean over them: additions and multiplications
   double bytes = 0;            ///< likewise: that memories have to give or take at least
   double pj = 0;               ///< of the machine, but for what it draws all the time
   MachineWork::Shares busy{};  ///< ps that the machine's parts would take for their work at the most that they can
