@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "sc_main/workloads/given.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
 #include "tlm/config/enum_names.h"
@@ -118,8 +119,8 @@ void TpOptions::add(po::options_description& options, bool packed) {
   add("output-placement", po::value(&output)->default_value(split), "likewise");
   add("input-placement", po::value(&input)->default_value(copy), "likewise");
   add("bias-placement", po::value(&bias)->default_value(copy), "likewise");
-  add("warmup,w", po::value(&warmup)->default_value(1), "passes before those that are timed");
-  add("iters,n", po::value(&iterations)->default_value(1), "timed passes; times are their mean");
+  add("warmup,w", value_if_given(&warmup, &passes_given)->default_value(1), "passes before those that are timed");
+  add("iters,n", value_if_given(&iterations, &passes_given)->default_value(1), "timed passes; times are their mean");
   add("check,c", po::value(&check)->default_value(1)->implicit_value(1),
       "compare every element on every rank with the host: 0 or 1");
 }

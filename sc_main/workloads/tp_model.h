@@ -61,6 +61,7 @@ struct TpOptions {
   std::string dtype = "f16", algorithm;
   std::string weight, input, output, bias;  ///< placements
   int check = 1, warmup = 1, iterations = 1;
+  bool passes_given = false;  ///< the command line says how many: warmup or iterations
 
   /// `packed`: weights and outputs by default as LinearPlacement::packed, otherwise as LinearPlacement::split.
   void add(boost::program_options::options_description& options, bool packed = false);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sc_main/workloads/given.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/tp_transformer_ranks.h"
@@ -36,9 +37,9 @@ void TpTransformer::add_options(po::options_description& options) {
       "of --requests: prefill_first (whole prompts, before decode) or chunked (parts of prompts beside decode)");
   add("chunk", po::value(&serving_.chunk)->default_value(0), "of --scheduler chunked: tokens of a step, at most");
   add("most-requests", po::value(&serving_.most)->default_value(0), "of a file those that arrive first; 0: all");
-  add("prompt", po::value(&prompt_)->default_value(128),
+  add("prompt", value_if_given(&prompt_, &sizes_given_)->default_value(128),
       "tokens of each that the prefill takes at once; 0: no prefill");
-  add("decode", po::value(&decode_)->default_value(1), "tokens of each that follow one by one");
+  add("decode", value_if_given(&decode_, &sizes_given_)->default_value(1), "tokens of each that follow one by one");
   add("context", po::value(&context_)->default_value(0), "positions that the KV caches hold before, by a pattern");
   add("tp", po::value(&tp_)->default_value(0),
       "SIPs that share each layer; 0: all that --dp and --pp leave. The others stay idle");
@@ -80,6 +81,8 @@ void TpTransformer::check_options() const {
   serving().check_into(refusals);
   if (serving_.asked() && (context_ != 0 || sequence_ == 1 || micro_ != 0))
     refusals.add("--requests goes with none of --context, --sequence-parallel and --micro-batches");
+  if (serving_.asked() && common_.passes_given)
+    refusals.add("-w and -n are of timed passes, and --requests has none: leave them out");
   if (serving_.asked() && !weights_.empty()) refusals.add("--weights are contents, and --requests computes nothing");
   if (sequence_ == 1 && overlap_ > 1) refusals.add("--overlap is of all-reduces, and --sequence-parallel has none");
   if (!serving_.asked() && prompt_ == 0 && decode_ == 0)
@@ -230,6 +233,7 @@ tp::MoeRun TpTransformer::moe_run(const Session& session) const {
 
 serve::ServingOptions TpTransformer::serving() const {
   serve::ServingOptions serving = serving_;
+  serving.sizes_given = sizes_given_;
   serving.prompt = prompt_;
   serving.output = decode_;
   serving.batch = batch_;

@@ -92,6 +92,7 @@ class TpTransformer final : public Workload {
   static constexpr std::int64_t kNoLayers = std::numeric_limits<std::int64_t>::min();  ///< the option is not given
   std::int64_t layers_ = kNoLayers, batch_ = 1, prompt_ = 128, decode_ = 1, context_ = 0, page_ = 32, tp_ = 0, dp_ = 1,
                pp_ = 1, micro_ = 0;
+  bool sizes_given_ = false;  ///< the command line has --prompt or --decode
   int ends_ = 1, overlap_ = 1, sequence_ = 0;
   MoeSettings moe_;
   serve::ServingOptions serving_;

@@ -383,6 +383,27 @@ TEST(Serving, RefusesAllWrongOptionsInOnePass) {
             "kernbench: error: --weights are contents, and --requests computes nothing\n");
 }
 
+/// A default is not asked for.
+TEST(Serving, RefusesOptionsThatItWouldIgnore) {
+  const Tool tool;
+  const auto error = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"run",        "tp_transformer", "--model", "llama3-8b",
+                                       "--topology", "ring8",          "--data",  "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.err;
+  };
+  const std::string sizes = "kernbench: error: --prompt and --decode are of --requests N with --lengths fixed; ";
+  EXPECT_EQ(error({"--requests", "r.csv", "--decode", "1"}), sizes + "a file has its own: leave them out\n");
+  EXPECT_EQ(error({"--requests", "3", "--rate", "1", "--lengths", "conversation", "--prompt", "128"}),
+            sizes + "--lengths conversation has its own: leave them out\n");
+  EXPECT_EQ(error({"--requests", "3", "--rate", "1", "-w", "1"}),
+            "kernbench: error: -w and -n are of timed passes, and --requests has none: leave them out\n");
+  EXPECT_THAT(error({"--requests", "r.csv"}), HasSubstr("r.csv: error: cannot be read")) << "nothing but that";
+  EXPECT_THAT(error({"-w", "x"}), HasSubstr("--warmup is 'x'\n  hint: give an integer of at least 0"));
+}
+
 /// A number of requests that is none is not the name of a file.
 TEST(Serving, RefusesNumbersOfRequestsThatAreNone) {
   const Tool tool;
@@ -424,7 +445,7 @@ TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {
       error({"--prompt", "60", "--decode", "6"}),
       "kernbench: error: request 1 has 60 prompt and 6 output tokens, which take 65 positions: model 'm.yaml' has "
       "64\n");
-  EXPECT_THAT(error({"--prompt", "0", "--decode", "0", "--lengths", "conversation"}), HasSubstr("error: request "))
+  EXPECT_THAT(error({"--lengths", "conversation"}), HasSubstr("error: request "))
       << "lengths of the trace need no others";
 }
 

@@ -27,9 +27,10 @@ inline std::vector<std::string> small_transformer(const Tool& tool, const std::v
                                      "--set", "system.sips.count=4", "--set",      "sip.cube_mesh.w=2",
                                      "--set", "sip.cube_mesh.h=1",   "--set",      "cube.pes=2"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const std::vector<std::pair<const char*, const char*>> sizes{
-      {"--model", "m.yaml"}, {"--page", "4"},      {"--layers", "2"}, {"--batch", "2"},
-      {"--prompt", "5"},     {"--decode", decode}, {"-w", "0"}};
+  std::vector<std::pair<const char*, const char*>> sizes{{"--model", "m.yaml"}, {"--page", "4"},
+                                                         {"--layers", "2"},     {"--batch", "2"},
+                                                         {"--prompt", "5"},     {"--decode", decode}};
+  if (std::find(more.begin(), more.end(), "--requests") == more.end()) sizes.emplace_back("-w", "0");
   for (const auto& [option, value] : sizes) {
     if (std::find(more.begin(), more.end(), option) == more.end()) arguments.insert(arguments.end(), {option, value});
   }

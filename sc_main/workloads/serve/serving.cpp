@@ -58,6 +58,11 @@ void ServingOptions::check_into(Refusals& refusals) const {
                              counted(stages, "stage")));
   if (is_file() && (rate > 0 || lengths != "fixed"))
     refusals.add("--rate and --lengths are of --requests N; a file says when and what its requests are");
+  if (sizes_given && (is_file() || (asked() && lengths == "conversation"))) {
+    refusals.add(
+        fmt::format("--prompt and --decode are of --requests N with --lengths fixed; {} has its own: leave them out",
+                    is_file() ? "a file" : "--lengths conversation"));
+  }
   if (asked() && !is_file()) check_made(refusals);
   if (asked()) return;
   if (rate != 0 || most != 0 || scheduler != "prefill_first" || lengths != "fixed")

@@ -19,6 +19,7 @@ struct ServingOptions {
   std::string lengths = "fixed";            ///< of as many: fixed, or conversation
   std::int64_t most = 0;                    ///< of a file: the first so many; 0: all
   std::int64_t prompt = 0, output = 0;      ///< tokens of each where neither file nor `lengths` says it
+  bool sizes_given = false;                 ///< one of these is asked for
   std::int64_t batch = 1;                   ///< sequences that a replica runs at once
   std::string scheduler = "prefill_first";  ///< or chunked
   std::int64_t chunk = 0;                   ///< of chunked: tokens of a step, at most
