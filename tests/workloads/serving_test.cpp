@@ -68,7 +68,8 @@ TEST(Serving, WaitsForRoomInTheCachesAndForArrivals) {
   EXPECT_EQ(schedule.served[2].first, 150u) << "the second's 8 positions are free again";
   EXPECT_EQ(schedule.served[0].last, 252u);
   EXPECT_EQ(schedule.served[3].first, 5010u) << "the machine was idle";
-  EXPECT_THROW(serve::check_room({{0, 10, 5}}, {8, 14}), std::invalid_argument);
+  EXPECT_EQ(serve::without_room({{0, 7, 7}, {0, 10, 5}}, {8, 14}), 1u);
+  EXPECT_EQ(serve::without_room({{0, 7, 7}}, {8, 14}), std::nullopt);
 }
 
 /// Four tokens a step: each running sequence's, then prompts, in parts.
@@ -441,12 +442,35 @@ TEST(Serving, RefusesRequestsThatALearnedTableHasNoPositionsFor) {
     EXPECT_EQ(outcome.code, 2);
     return outcome.err;
   };
-  EXPECT_EQ(
-      error({"--prompt", "60", "--decode", "6"}),
-      "kernbench: error: request 1 has 60 prompt and 6 output tokens, which take 65 positions: model 'm.yaml' has "
-      "64\n");
+  EXPECT_EQ(error({"--prompt", "60", "--decode", "6"}),
+            "kernbench: error: request 1: 60 prompt and 6 output tokens take 65 positions: model 'm.yaml' has 64\n");
   EXPECT_THAT(error({"--lengths", "conversation"}), HasSubstr("error: request "))
       << "lengths of the trace need no others";
+}
+
+/// By line, whatever comes first: bad input is 2, want of device memory 5, as without requests.
+TEST(Serving, RequestsThatCannotBeServedAreNamedByTheirLine) {
+  const Tool tool;
+  const auto error = [&](const std::string& model, const std::string& position, int code) {
+    std::string text = model;
+    text.replace(text.find("position: rotary\nrope_theta: 1000"), 33, position);
+    std::ofstream(tool.file("m.yaml")) << text;
+    const std::string file = written(tool,
+                                     "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+                                     "2023-11-16 18:00:03,9,0\n2023-11-16 18:00:02,600,1000000\n"
+                                     "2023-11-16 18:00:01,4,4\n");
+    const Outcome outcome =
+        tool({"run", "tp_transformer", "--topology", "ring8", "--tp", "1", "--model", "m.yaml", "--layers", "3",
+              "--data", "off", "--fidelity", "fast", "--requests", file, "--set", "cube.hbm.size=32MiB"});
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(error(kServedModel, "position: learned", 2),
+              HasSubstr("requests.csv:3:1: error: 600 prompt and 1000000 output tokens take 1000599 positions: model "
+                        "'m.yaml' has 64"));
+  EXPECT_THAT(
+      error(kServedModel, "position: rotary\nrope_theta: 1000", 5),
+      HasSubstr("requests.csv:3: the request needs 1000600 positions of KV caches, of which a replica has room"));
 }
 
 /// 25 MB of weights in 40 MiB of HBM: the model that parts are measured on makes room for the one that a whole step is

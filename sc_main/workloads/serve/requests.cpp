@@ -131,7 +131,7 @@ std::vector<Request> read_requests(const std::string& file, std::size_t most) {
         azure ? ns_of_date(at(names[0]), field(names[0]).text) : ns_of_number(at(names[0]), field(names[0]).text);
     const std::int64_t prompt = tokens_of(at(names[1]), names[1], field(names[1]).text, 1);
     const std::int64_t output = tokens_of(at(names[2]), names[2], field(names[2]).text, azure ? 0 : 1);
-    if (output > 0) lines.push_back({ns, {0, prompt, output}});
+    if (output > 0) lines.push_back({ns, {0, prompt, output, number}});
   }
   if (lines.empty()) throw ConfigError({file, 0, 0}, "has no requests");
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.ns < b.ns; });

@@ -12,6 +12,7 @@ struct Request {
   Ps arrival = 0;           ///< after the first one
   std::int64_t prompt = 0;  ///< tokens
   std::int64_t output = 0;  ///< tokens, at least 1
+  unsigned line = 0;        ///< of its file, from 1; 0: it came by chance
 };
 
 /// The first `most` requests (0: all) of a CSV file with a header line, in order of arrival. Columns, in any order and

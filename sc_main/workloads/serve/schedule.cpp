@@ -1,11 +1,8 @@
 #include "sc_main/workloads/serve/schedule.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 namespace kernbench::serve {
@@ -33,13 +30,11 @@ Cost StepCost::all() const {
   return sum;
 }
 
-void check_room(const std::vector<Request>& requests, const Limits& limits) {
+std::optional<std::size_t> without_room(const std::vector<Request>& requests, const Limits& limits) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const std::int64_t need = requests[i].prompt + requests[i].output;
-    if (need <= limits.positions) continue;
-    throw std::invalid_argument(
-        fmt::format("request {} needs {} positions of KV caches; there is room for {}", i + 1, need, limits.positions));
+    if (requests[i].prompt + requests[i].output > limits.positions) return i;
   }
+  return std::nullopt;
 }
 
 namespace {

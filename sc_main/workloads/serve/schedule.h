@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "sc_main/workloads/machine_work.h"
@@ -90,7 +91,7 @@ struct Schedule {
 Schedule serve(const std::vector<Request>& requests, const Limits& limits,
                const std::function<StepCost(const Step&)>& cost_of);
 
-/// Throws std::invalid_argument naming the first request that does not fit into the caches alone.
-void check_room(const std::vector<Request>& requests, const Limits& limits);
+/// Number, from 0, of the first request that does not fit into the caches alone; otherwise nothing.
+std::optional<std::size_t> without_room(const std::vector<Request>& requests, const Limits& limits);
 
 }  // namespace kernbench::serve

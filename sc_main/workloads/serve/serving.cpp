@@ -10,8 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/errors.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/sizes.h"
+#include "tlm/config/problems.h"
 
 namespace kernbench::serve {
 
@@ -139,25 +141,41 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
       limits_(limits_of(serving, model_, options_.dtype, layers, ranks, weights_bytes, have_bytes)),
       range_(range_of(serving, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
-  check_room(requests_, limits_);
-  for (std::size_t i = 0; model_.window > 0 && i < requests_.size(); ++i) {
-    if (requests_[i].prompt + requests_[i].output <= model_.window) continue;
-    throw std::invalid_argument(
-        fmt::format("request {} has {} prompt and {} output tokens: model '{}' has a sliding "
-                    "window of {}, and what lies outside of it is not modelled",
-                    i + 1, requests_[i].prompt, requests_[i].output, model_.name, model_.window));
-  }
-  for (std::size_t i = 0; model_.position == tp::PositionKind::learned && i < requests_.size(); ++i) {
-    const Request& one = requests_[i];
-    if (one.prompt + one.output - 1 <= model_.positions) continue;  // the last token is given, not taken
-    throw std::invalid_argument(
-        fmt::format("request {} has {} prompt and {} output tokens, which take {} positions: model '{}' has {}", i + 1,
-                    one.prompt, one.output, one.prompt + one.output - 1, model_.name, model_.positions));
-  }
+  check_requests();
   if (model_.position == tp::PositionKind::learned && range_.tokens > model_.positions) {
     throw std::invalid_argument(
         fmt::format("model '{}' has {} positions; give --batch and --chunk no more", model_.name, model_.positions));
   }
+}
+
+void Serving::refuse(std::size_t number, const std::string& why) const {
+  const Request& one = requests_[number];
+  const std::string text = fmt::format("{} prompt and {} output tokens {}", one.prompt, one.output, why);
+  if (one.line > 0) throw ConfigError({serving_.requests, one.line, 1}, text);
+  throw std::invalid_argument(fmt::format("request {}: {}", number + 1, text));
+}
+
+void Serving::check_requests() const {
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    const std::int64_t tokens = requests_[i].prompt + requests_[i].output;
+    if (model_.window > 0 && tokens > model_.window) {
+      refuse(i,
+             fmt::format("are more than the sliding window of model '{}', {}: what lies outside of it is not modelled",
+                         model_.name, model_.window));
+    }
+    // The last token is given, not taken.
+    if (model_.position == tp::PositionKind::learned && tokens - 1 > model_.positions)
+      refuse(i, fmt::format("take {} positions: model '{}' has {}", tokens - 1, model_.name, model_.positions));
+  }
+  const std::optional<std::size_t> big = without_room(requests_, limits_);
+  if (!big) return;
+  const Request& one = requests_[*big];
+  throw OutOfDeviceMemory(fmt::format(
+      "{} needs {} positions of KV caches, of which a replica has room for {} beside weights and activations: use more "
+      "SIPs (--tp, --pp) or fewer layers",
+      one.line > 0 ? fmt::format("{}:{}: the request", serving_.requests, one.line)
+                   : fmt::format("request {}", *big + 1),
+      one.prompt + one.output, limits_.positions));
 }
 
 void Serving::run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter) {

@@ -40,8 +40,9 @@ struct ServingOptions {
 /// measures steps (MachineSteps).
 class Serving {
  public:
-  /// `weights_bytes`: of the SIP with most, of what it has. Throws std::invalid_argument on a request that does not fit
-  /// into the rest.
+  /// `weights_bytes`: of the SIP with most, of what it has. Throws OutOfDeviceMemory on a request that does not fit
+  /// into the rest, std::invalid_argument (of a file ConfigError, at its line) on one that the model has no positions
+  /// for.
   Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
           std::int64_t ranks, const ServingOptions& serving, std::vector<Request> requests, std::uint64_t seed,
           std::uint64_t weights_bytes, std::uint64_t have_bytes);
@@ -50,6 +51,9 @@ class Serving {
   Report report() const;
 
  private:
+  void check_requests() const;
+  /// Throws: request `number`, from 0, cannot be served.
+  [[noreturn]] void refuse(std::size_t number, const std::string& why) const;
   void compare(StepCosts& costs);
   void compare(StepCosts& costs, const std::vector<const Step*>& steps, std::size_t count, std::uint64_t seed);
   nlohmann::ordered_json interval(Ps begin, Ps end) const;
