@@ -254,9 +254,9 @@ Report TpTransformer::serve(Session& session) const {
   check_divides(model);
   const std::uint64_t seed = session.options().seed;
   const serve::ServingOptions serving = this->serving();
-  std::vector<serve::Request> requests = serving.read(seed);
+  serve::Requests requests = serving.read(seed);
   std::int64_t longest = 1;
-  for (const serve::Request& request : requests) longest = std::max(longest, request.prompt);
+  for (const serve::Request& request : requests.list) longest = std::max(longest, request.prompt);
   if (serving.chunked()) longest = serving.chunk;
   const std::int64_t layers = layers_ == 0 ? model.layers : layers_;
   const TpMemory memory(model, session.map(), layers / pp_, tp_, 1, 0, longest, common_.type(), ends_of_stage());

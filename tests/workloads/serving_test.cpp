@@ -241,14 +241,25 @@ TEST(Serving, ReadsTheTracesColumnsAsTheyAre) {
                                                   "2023-11-16 18:17:03.9799600,4808,10\r\n"
                                                   "2023-11-16 18:17:04.0319600,110,0\n"
                                                   "2023-11-17 00:00:00.0000000,12,1"));
-  ASSERT_EQ(azure.size(), 2u) << "one generates nothing";
-  EXPECT_EQ(azure[0].arrival, 0u);
-  EXPECT_EQ(azure[0].prompt, 4808);
-  EXPECT_EQ(azure[0].output, 10);
-  EXPECT_EQ(azure[1].arrival, Ps{20'576'020'040'000'000}) << "5 h 42 min 56.02004 s";
+  EXPECT_EQ(azure.left_out, 1u) << "it generates nothing";
+  ASSERT_EQ(azure.list.size(), 2u);
+  EXPECT_EQ(azure.list[0].arrival, 0u);
+  EXPECT_EQ(azure.list[0].prompt, 4808);
+  EXPECT_EQ(azure.list[0].output, 10);
+  EXPECT_EQ(azure.list[1].arrival, Ps{20'576'020'040'000'000}) << "5 h 42 min 56.02004 s";
   const auto own = serve::read_requests(written(tool, "output,prompt,arrival,who\n3,4,2.5,a\n1,2,1,b\n"), 1);
-  ASSERT_EQ(own.size(), 1u) << "in order of arrival";
-  EXPECT_EQ(own[0].prompt, 2);
+  ASSERT_EQ(own.list.size(), 1u) << "in order of arrival";
+  EXPECT_EQ(own.list[0].prompt, 2);
+  EXPECT_EQ(own.list[0].line, 3u);
+}
+
+TEST(Serving, FieldsMayHaveBlanksAroundThemAndQuotes) {
+  const Tool tool;
+  const auto read = serve::read_requests(
+      written(tool, "\"arrival\", prompt ,\t\"output\",\"who, \"\"and\"\" why\"\r\n 1 , 5, \"7\" ,\"a, b\"\r\n"));
+  ASSERT_EQ(read.list.size(), 1u);
+  EXPECT_EQ(read.list[0].prompt, 5);
+  EXPECT_EQ(read.list[0].output, 7);
 }
 
 TEST(Serving, RefusesBrokenFilesWithTheirPlace) {
@@ -262,7 +273,15 @@ TEST(Serving, RefusesBrokenFilesWithTheirPlace) {
     }
     return "nothing";
   };
-  EXPECT_THAT(error("arrival,prompt\n1,2\n"), HasSubstr(":1:1: error: there is no column 'output'"));
+  const std::string give =
+      "give TIMESTAMP,ContextTokens,GeneratedTokens as the Azure LLM inference traces, or arrival,prompt,output";
+  EXPECT_EQ(error("arrival,prompt\n1,2\n"),
+            ":1:1: error: there is no column 'output'; there are 'arrival, prompt'\n  hint: " + give);
+  EXPECT_EQ(error("TIMESTAMP,ContextToken,Generated\n1,2,3\n").substr(0, 130),
+            ":1:1: error: there is no column 'ContextTokens'; there are 'TIMESTAMP, ContextToken, Generated'\n"
+            "  hint: is it 'ContextToken'? give");
+  EXPECT_THAT(error("TIMESTAMP,ContextToken,Generated\n1,2,3\n"), HasSubstr("there is no column 'GeneratedTokens'"));
+  EXPECT_THAT(error("arrival,prompt,output\n1, x,3\n"), HasSubstr(":2:4: error: prompt is 'x'"));
   EXPECT_THAT(error("arrival,prompt,output\n1,2\n"), HasSubstr(":2:1: error: has 2 fields, the header line 3"));
   EXPECT_THAT(error("arrival,prompt,output\n1,2,3\n1,x,3\n"), HasSubstr(":3:3: error: prompt is 'x'"));
   EXPECT_THAT(error("arrival,prompt,output\n-1,2,3\n"), HasSubstr(":2:1: error: arrival is '-1'"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 #include "tlm/sim/random.h"
 
@@ -28,15 +30,31 @@ struct Field {
   unsigned column = 1;
 };
 
+constexpr const char* kBlanks = " \t\r";
+
+/// The field that begins at `begin`, up to a comma outside of quotes; `begin` goes behind that comma.
+Field field_of(const std::string& line, std::size_t& begin) {
+  const std::size_t first = std::min(line.find_first_not_of(kBlanks, begin), line.size());
+  Field field{{}, static_cast<unsigned>(std::max(first, begin) + 1)};
+  bool quoted = false;
+  std::size_t at = first;
+  for (; at < line.size() && (quoted || line[at] != ','); ++at) {
+    if (line[at] != '"') {
+      field.text += line[at];
+    } else if (quoted && at + 1 < line.size() && line[at + 1] == '"') {
+      field.text += line[at++];  // two of them stand for one
+    } else {
+      quoted = !quoted;
+    }
+  }
+  field.text.erase(field.text.find_last_not_of(kBlanks) + 1);
+  begin = at + 1;
+  return field;
+}
+
 std::vector<Field> fields_of(const std::string& line) {
   std::vector<Field> fields;
-  for (std::size_t begin = 0; begin <= line.size();) {
-    const std::size_t end = std::min(line.find(',', begin), line.size());
-    std::string text = line.substr(begin, end - begin);
-    while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.pop_back();
-    fields.push_back({text, static_cast<unsigned>(begin + 1)});
-    begin = end + 1;
-  }
+  for (std::size_t begin = 0; begin <= line.size();) fields.push_back(field_of(line, begin));
   return fields;
 }
 
@@ -85,39 +103,96 @@ std::int64_t ns_of_number(const Location& where, const std::string& text) {
   }
   throw ConfigError(where, fmt::format("arrival is '{}'", text), "give seconds, from 0 to less than 1e7");
 }
-}  // namespace
 
-std::vector<Request> read_requests(const std::string& file, std::size_t most) {
-  std::ifstream in(file);
-  if (!in) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
+using Names = std::array<const char*, 3>;
+constexpr Names kAzure{"TIMESTAMP", "ContextTokens", "GeneratedTokens"}, kOwn{"arrival", "prompt", "output"};
+
+/// The three columns of a file, by their places in its header line.
+struct Columns {
+  Names names;
+  std::array<std::size_t, 3> places{};
+  bool azure() const { return names == kAzure; }
+};
+
+std::vector<std::string> texts_of(const std::vector<Field>& header) {
+  std::vector<std::string> texts;
+  for (const Field& field : header) texts.push_back(field.text);
+  return texts;
+}
+
+/// Those of which more are there, or at least something near them.
+Names names_of(const std::vector<std::string>& header) {
+  const auto there = [&](const Names& names) {
+    std::size_t sum = 0;
+    for (const char* name : names) {
+      const bool same = std::find(header.begin(), header.end(), name) != header.end();
+      sum += same ? 2 : nearest(name, header).empty() ? 0 : 1;
+    }
+    return sum;
+  };
+  return there(kAzure) > there(kOwn) ? kAzure : kOwn;
+}
+
+Columns columns_of(const std::string& file, const std::vector<Field>& header) {
+  const std::vector<std::string> texts = texts_of(header);
+  Columns columns{names_of(texts)};
+  Problems problems;
+  for (std::size_t i = 0; i < columns.names.size(); ++i) {
+    const std::string name = columns.names[i];
+    const auto first = std::find(texts.begin(), texts.end(), name);
+    columns.places[i] = static_cast<std::size_t>(first - texts.begin());
+    if (first == texts.end()) {
+      const std::string near = nearest(name, texts);
+      problems.add({file, 1, 1}, fmt::format("there is no column '{}'; there are {}", name, quote(join(texts))),
+                   near.empty() ? kColumns : fmt::format("is it '{}'? {}", near, kColumns));
+      continue;
+    }
+    const auto other = std::find(first + 1, texts.end(), name);
+    if (other != texts.end()) {
+      problems.add({file, 1, header[static_cast<std::size_t>(other - texts.begin())].column},
+                   fmt::format("column '{}' is there twice", name));
+    }
+  }
+  problems.throw_if_any();
+  return columns;
+}
+
+/// A request that arrives at `ns` by the clock of its file.
+struct Line {
+  std::int64_t ns = 0;
+  Request request;
+};
+
+Line line_of(const std::string& file, unsigned number, const Columns& columns, const std::vector<Field>& fields) {
+  const auto text = [&](std::size_t i) -> const std::string& { return fields[columns.places[i]].text; };
+  const auto at = [&](std::size_t i) { return Location{file, number, fields[columns.places[i]].column}; };
+  Line line;
+  line.ns = columns.azure() ? ns_of_date(at(0), text(0)) : ns_of_number(at(0), text(0));
+  line.request.prompt = tokens_of(at(1), columns.names[1], text(1), 1);
+  line.request.output = tokens_of(at(2), columns.names[2], text(2), columns.azure() ? 0 : 1);
+  line.request.line = number;
+  return line;
+}
+
+std::vector<Field> header_of(const std::string& file, std::ifstream& in) {
   std::string line;
+  if (!in) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
   if (!std::getline(in, line)) {
     if (in.bad()) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
     throw ConfigError({file, 0, 0}, "has no header line", kColumns);
   }
   if (line.rfind("\xEF\xBB\xBF", 0) == 0) line.erase(0, 3);  // byte order mark
-  const std::vector<Field> header = fields_of(line);
-  const auto column = [&](const char* name) {
-    const auto found =
-        std::find_if(header.begin(), header.end(), [&](const Field& field) { return field.text == name; });
-    return found == header.end() ? header.size() : static_cast<std::size_t>(found - header.begin());
-  };
-  const bool azure = column("TIMESTAMP") < header.size();
-  const char* const names[] = {azure ? "TIMESTAMP" : "arrival", azure ? "ContextTokens" : "prompt",
-                               azure ? "GeneratedTokens" : "output"};
-  for (const char* name : names) {
-    const std::size_t first = column(name);
-    if (first == header.size()) throw ConfigError({file, 1, 1}, fmt::format("there is no column '{}'", name), kColumns);
-    for (std::size_t other = first + 1; other < header.size(); ++other) {
-      if (header[other].text == name)
-        throw ConfigError({file, 1, header[other].column}, fmt::format("column '{}' is there twice", name));
-    }
-  }
-  struct Line {
-    std::int64_t ns;
-    Request request;
-  };
+  return fields_of(line);
+}
+}  // namespace
+
+Requests read_requests(const std::string& file, std::size_t most) {
+  std::ifstream in(file);
+  const std::vector<Field> header = header_of(file, in);
+  const Columns columns = columns_of(file, header);
+  Requests requests;
   std::vector<Line> lines;
+  std::string line;
   for (unsigned number = 2; std::getline(in, line); ++number) {
     const std::vector<Field> fields = fields_of(line);
     if (fields.size() == 1 && fields.front().text.empty()) continue;
@@ -125,21 +200,17 @@ std::vector<Request> read_requests(const std::string& file, std::size_t most) {
       throw ConfigError({file, number, 1},
                         fmt::format("has {} fields, the header line {}", fields.size(), header.size()));
     }
-    const auto field = [&](const char* name) -> const Field& { return fields[column(name)]; };
-    const auto at = [&](const char* name) { return Location{file, number, field(name).column}; };
-    const std::int64_t ns =
-        azure ? ns_of_date(at(names[0]), field(names[0]).text) : ns_of_number(at(names[0]), field(names[0]).text);
-    const std::int64_t prompt = tokens_of(at(names[1]), names[1], field(names[1]).text, 1);
-    const std::int64_t output = tokens_of(at(names[2]), names[2], field(names[2]).text, azure ? 0 : 1);
-    if (output > 0) lines.push_back({ns, {0, prompt, output, number}});
+    lines.push_back(line_of(file, number, columns, fields));
+    if (lines.back().request.output > 0) continue;
+    lines.pop_back();
+    ++requests.left_out;
   }
   if (lines.empty()) throw ConfigError({file, 0, 0}, "has no requests");
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.ns < b.ns; });
   if (most > 0 && lines.size() > most) lines.resize(most);
-  std::vector<Request> requests;
   for (const Line& one : lines) {
-    requests.push_back(one.request);
-    requests.back().arrival = static_cast<Ps>(one.ns - lines.front().ns) * kPsPerNs;
+    requests.list.push_back(one.request);
+    requests.list.back().arrival = static_cast<Ps>(one.ns - lines.front().ns) * kPsPerNs;
   }
   return requests;
 }

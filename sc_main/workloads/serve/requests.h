@@ -15,11 +15,17 @@ struct Request {
   unsigned line = 0;        ///< of its file, from 1; 0: it came by chance
 };
 
-/// The first `most` requests (0: all) of a CSV file with a header line, in order of arrival. Columns, in any order and
-/// among others: TIMESTAMP (date and time, UTC), ContextTokens, GeneratedTokens, as the public Azure LLM inference
-/// traces have them; or `arrival` (seconds), `prompt`, `output`. Requests of the traces that generate nothing are left
-/// out. Throws ConfigError with file, line and column.
-std::vector<Request> read_requests(const std::string& file, std::size_t most = 0);
+/// In order of arrival.
+struct Requests {
+  std::vector<Request> list;
+  std::size_t left_out = 0;  ///< of the file: they generate nothing
+};
+
+/// The first `most` requests (0: all) of a CSV file with a header line. Columns, in any order and among others:
+/// TIMESTAMP (date and time, UTC), ContextTokens, GeneratedTokens, as the public Azure LLM inference traces have them;
+/// or `arrival` (seconds), `prompt`, `output`. Fields may have blanks around them, and may be in double quotes.
+/// Requests of the traces that generate nothing are left out. Throws ConfigError with file, line and column.
+Requests read_requests(const std::string& file, std::size_t most = 0);
 
 /// `count` requests of one size whose arrivals are a Poisson process of `rate` per second; the same for the same seed
 /// on every platform.

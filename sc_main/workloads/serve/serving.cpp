@@ -91,10 +91,11 @@ void ServingOptions::check_made(Refusals& refusals) const {
   }
 }
 
-std::vector<Request> ServingOptions::read(std::uint64_t seed) const {
+Requests ServingOptions::read(std::uint64_t seed) const {
   if (is_file()) return read_requests(requests, static_cast<std::size_t>(most));
-  std::vector<Request> made = make_requests(rate, static_cast<std::size_t>(*count_of(requests)), seed, prompt, output);
-  if (lengths == "conversation") give_conversation_lengths(made, seed);
+  Requests made;
+  made.list = make_requests(rate, static_cast<std::size_t>(*count_of(requests)), seed, prompt, output);
+  if (lengths == "conversation") give_conversation_lengths(made.list, seed);
   return made;
 }
 
@@ -129,14 +130,15 @@ StepRange range_of(const ServingOptions& serving, const std::vector<Request>& re
 }  // namespace
 
 Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
-                 std::int64_t ranks, const ServingOptions& serving, std::vector<Request> requests, std::uint64_t seed,
+                 std::int64_t ranks, const ServingOptions& serving, Requests requests, std::uint64_t seed,
                  std::uint64_t weights_bytes, std::uint64_t have_bytes)
     : map_(map),
       model_(std::move(model)),
       options_(std::move(options)),
       ranks_(ranks),
       serving_(serving),
-      requests_(std::move(requests)),
+      asked_(std::move(requests)),
+      requests_(asked_.list),
       seed_(seed),
       limits_(limits_of(serving, model_, options_.dtype, layers, ranks, weights_bytes, have_bytes)),
       range_(range_of(serving, requests_, options_.ends)),

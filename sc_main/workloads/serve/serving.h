@@ -30,7 +30,7 @@ struct ServingOptions {
   bool chunked() const { return scheduler == "chunked"; }
   void check_into(Refusals& refusals) const;
   /// REQUIRES: check_into() found nothing. Throws ConfigError as read_requests.
-  std::vector<Request> read(std::uint64_t seed) const;
+  Requests read(std::uint64_t seed) const;
 
  private:
   void check_made(Refusals& refusals) const;  ///< of `requests` that are a number
@@ -44,7 +44,7 @@ class Serving {
   /// into the rest, std::invalid_argument (of a file ConfigError, at its line) on one that the model has no positions
   /// for.
   Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
-          std::int64_t ranks, const ServingOptions& serving, std::vector<Request> requests, std::uint64_t seed,
+          std::int64_t ranks, const ServingOptions& serving, Requests requests, std::uint64_t seed,
           std::uint64_t weights_bytes, std::uint64_t have_bytes);
   /// The program of every rank. `meter` outlives it.
   void run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter);
@@ -65,7 +65,8 @@ class Serving {
   const tp::TransformerOptions options_;
   const std::int64_t ranks_;
   const ServingOptions serving_;
-  const std::vector<Request> requests_;
+  const Requests asked_;
+  const std::vector<Request>& requests_;  ///< of these
   const std::uint64_t seed_;
   const Limits limits_;
   const StepRange range_;

@@ -110,6 +110,7 @@ Json Serving::row() const {
   row["batch"] = limits_.batch;
   row["cache_positions"] = limits_.positions;
   row["requests"] = requests_.size();
+  row["requests_left_out"] = asked_.left_out;
   row["prompt_tokens"] = prompt;
   row["output_tokens"] = output;
   row["time_ns"] = seconds * 1e9;
@@ -166,11 +167,14 @@ Report Serving::report() const {
   };
   const auto whole = [&](const char* key) { return row[key].get<double>(); };
   report.text = fmt::format(
-      "# serving, {}: {}, {:.0f} prompt and {:.0f} output tokens, at most {} at once, TP {} x DP {} x PP {}, {}, room "
+      "# serving, {}: {}{}, {:.0f} prompt and {:.0f} output tokens, at most {} at once, TP {} x DP {} x PP {}, {}, "
+      "room "
       "for {} positions of KV caches, {}{}\n",
-      model_.name, counted(static_cast<std::int64_t>(requests_.size()), "request"), whole("prompt_tokens"),
-      whole("output_tokens"), limits_.batch, ranks_, limits_.replicas, limits_.stages, to_string(options_.dtype),
-      limits_.positions, serving_.scheduler, limits_.chunk > 0 ? fmt::format(" of {} tokens", limits_.chunk) : "");
+      model_.name, counted(static_cast<std::int64_t>(requests_.size()), "request"),
+      asked_.left_out > 0 ? fmt::format(" ({} of the file left out, which generate nothing)", asked_.left_out) : "",
+      whole("prompt_tokens"), whole("output_tokens"), limits_.batch, ranks_, limits_.replicas, limits_.stages,
+      to_string(options_.dtype), limits_.positions, serving_.scheduler,
+      limits_.chunk > 0 ? fmt::format(" of {} tokens", limits_.chunk) : "");
   report.text += fmt::format("# took {:.6f} s: {:.3f} requests and {:.1f} output tokens per second\n",
                              whole("time_ns") / 1e9, whole("requests_per_s"), whole("tokens_per_s"));
   report.text += line("time to first token", row["ttft_ms"]) + line("time per output token", row["tpot_ms"]);
