@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -20,6 +21,18 @@ std::int64_t pes_of(Context& context) {
 }
 }  // namespace
 
+CacheLayout cache_layout(std::int64_t sequences, std::int64_t pes, std::int64_t positions, std::int64_t page) {
+  CacheLayout layout;
+  layout.sequences = sequences;
+  layout.pes = pes;
+  layout.run = std::max<std::int64_t>(1, pes / sequences);
+  layout.of_each_pe = divide_up(sequences, pes);
+  layout.page = page;
+  layout.positions = positions;
+  layout.pages = divide_up(divide_up(positions, page), layout.run);
+  return layout;
+}
+
 KvCache::KvCache(Context& context, const KvCacheOptions& options) : options_(options) {
   for (const auto& [what, value] : {std::pair("batch", options.batch), std::pair("kv heads", options.heads),
                                     std::pair("head dim", options.head_dim), std::pair("positions", options.positions),
@@ -27,13 +40,7 @@ KvCache::KvCache(Context& context, const KvCacheOptions& options) : options_(opt
     if (value >= 1) continue;
     throw std::invalid_argument(fmt::format("KV cache of '{}': {} is {}: give 1 or more", options.name, what, value));
   }
-  layout_.sequences = options.batch * options.heads;
-  layout_.pes = pes_of(context);
-  layout_.run = std::max<std::int64_t>(1, layout_.pes / layout_.sequences);
-  layout_.of_each_pe = divide_up(layout_.sequences, layout_.pes);
-  layout_.page = options.page;
-  layout_.positions = options.positions;
-  layout_.pages = divide_up(divide_up(options.positions, options.page), layout_.run);
+  layout_ = cache_layout(options.batch * options.heads, pes_of(context), options.positions, options.page);
   const Shape shape{layout_.rows(), options.head_dim};
   try {
     keys_ = context.empty(shape, options.dtype, dense_rows(), options.name + ".keys");

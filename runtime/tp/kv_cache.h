@@ -39,6 +39,9 @@ struct CacheLayout {
   }
 };
 
+/// `sequences` of up to `positions` each, over `pes` PEs. REQUIRES: all are 1 or more.
+CacheLayout cache_layout(std::int64_t sequences, std::int64_t pes, std::int64_t positions, std::int64_t page);
+
 /// Options of a cache.
 struct KvCacheOptions {
   std::string name = "attention";  ///< of the layer

@@ -57,6 +57,20 @@ TEST(Serving, IsFirstComeFirstServedPrefillBeforeDecode) {
   EXPECT_EQ(schedule.steps[2].waiting, 1) << "the third, while the second's prompt is computed";
   EXPECT_EQ(schedule.steps[3].step.batch, 2);
   EXPECT_EQ(schedule.steps[3].step.positions, 15.5) << "11 of the first, 20 of the second";
+  EXPECT_EQ(schedule.steps[3].step.fullest, 20) << "each has PEs of its own";
+}
+
+/// As tp::CacheLayout deals sequences to PEs.
+TEST(Serving, TimeOfDecodeGoesByTheFullestPe) {
+  serve::Limits limits;
+  limits.pes = 4;
+  EXPECT_EQ(limits.fullest({100, 8000, 100}), 8000) << "the longest";
+  EXPECT_EQ(limits.fullest({10, 20, 30, 40, 50}), 30) << "the first PE has 10 and 50, others one: of two each 30";
+  EXPECT_EQ(limits.fullest({10, 20, 90, 40, 50}), 45) << "one long sequence is as two of half its length";
+  EXPECT_EQ(limits.fullest({70, 70, 70, 70, 70, 70, 70, 70}), 70);
+  limits.heads = 2;
+  EXPECT_EQ(limits.fullest({10, 20, 30, 40}), 30) << "PEs 0 and 1 have heads of 10 and 30, PEs 2 and 3 of 20 and 40";
+  EXPECT_EQ(limits.fullest({}), 0);
 }
 
 /// 14 positions: the second and the third need 8 each beside the first's 6; the fourth comes late.
@@ -196,26 +210,31 @@ TEST(Serving, CostsBetweenSimulatedPartsAreLinear) {
   };
   serve::StepCosts costs({700, 3000, true, false}, measure);
   const auto close = [](double got, double expected) { EXPECT_NEAR(got, expected, 1e-9 * expected); };
-  Step step{{{600, 0}}, 0, 0, 1};
+  Step step{{{600, 0}}, 0, 0, 0, 1};
   close(costs.of(step).layers.time, 1000 + 5 * 600 + 7 * 600 + 600 * 600);
   EXPECT_EQ(costs.of(step).logits.time, 10);
   EXPECT_THAT(dense, ElementsAre(std::pair(512, 0), std::pair(700, 0))) << "no more than can come";
   EXPECT_THAT(prompts, ElementsAre(std::pair(512, 0), std::pair(700, 0)));
-  step = {{}, 5, 100, 0};
+  step = {{}, 5, 100, 100, 0};
   close(costs.of(step).all().time, 1025 + 3 * 5 * 100 + 1 + 50);
   EXPECT_THAT(decode, ElementsAre(std::pair(4, 64), std::pair(4, 128), std::pair(6, 64), std::pair(6, 128)));
-  step = {{{96, 40}}, 2, 20, 0};
+  step = {{{96, 40}}, 2, 20, 20, 0};
   close(costs.of(step).layers.time, 1000 + 5 * 98 + 7 * 96 + 96 * 136 + 3 * 2 * 20);
   EXPECT_EQ(costs.of(step).logits.time, 20);
   const std::size_t before = costs.simulated();
   close(costs.exactly(step).layers.time, costs.of(step).layers.time);
   EXPECT_EQ(costs.simulated(), before) << "as it is, and kept apart";
 
+  // Time by the fullest PE, all else by the mean.
+  step = {{}, 4, 100, 900, 0};
+  close(costs.of(step).layers.time, 1020 + 3 * 4 * 900);
+  close(costs.of(step).layers.bytes, 100);
+
   // 512 is so near 513 that it would cost as much and say nothing.
   dense.clear();
   serve::StepCosts near({513, 3000, true, false}, measure);
   for (const double tokens : {500.0, 512.0, 513.0}) {
-    step = {{{static_cast<std::int64_t>(tokens), 0}}, 0, 0, 1};
+    step = {{{static_cast<std::int64_t>(tokens), 0}}, 0, 0, 0, 1};
     close(near.of(step).layers.time, 1000 + 5 * tokens + 7 * tokens + tokens * tokens);
   }
   EXPECT_THAT(dense, ElementsAre(std::pair(256, 0), std::pair(513, 0)));
@@ -389,6 +408,32 @@ TEST(Serving, OnTheMachineTakesWhatItsStepsTake) {
   std::ofstream(tool.file("r.csv")) << "arrival,prompt,output\n0,8,1\n";
   EXPECT_TRUE(run({"--requests", "r.csv", "--batch", "2"}).at(0)["tpot_ms"]["mean"].is_null())
       << "between one token and the next, and there is one";
+}
+
+/// One sequence of 600 positions beside one of 2: steps take as long as those of two of 600, and read less.
+TEST(Serving, ALongSequenceSetsTheTimeOfAStepAndItsMeanTheBytes) {
+  const Tool tool;
+  const auto served = [&](const char* second) {
+    std::vector<std::string> arguments = small_transformer(
+        tool, {"--data", "off", "--fidelity", "fast", "--requests", "requests.csv", "--set", "cube.hbm.refresh=none"},
+        kServedModel, "");
+    for (const char* option : {"--prompt", "--decode"}) {
+      const auto at = std::find(arguments.begin(), arguments.end(), option);
+      arguments.erase(at, at + 2);
+    }
+    written(tool, std::string("arrival,prompt,output\n0,600,6\n0,") + second + ",6\n");
+    return rows_of(tool, arguments).at(0);
+  };
+  const auto unequal = served("2"), equal = served("600");
+  const auto decode_ms = [](const auto& row) {
+    return row["served"][1]["last_token_ms"].template get<double>() -
+           row["served"][1]["first_token_ms"].template get<double>();
+  };
+  EXPECT_NEAR(decode_ms(unequal), decode_ms(equal), 2e-3 * decode_ms(equal)) << "1 % less by the mean";
+  const auto bytes = [](const auto& row) {
+    return row["hbm_share"].template get<double>() * row["time_ns"].template get<double>();
+  };
+  EXPECT_LT(bytes(unequal), bytes(equal));
 }
 
 TEST(Serving, RefusesAllWrongOptionsInOnePass) {

@@ -151,7 +151,7 @@ class MachineSteps::Rank {
     }
     const bool prompt = !step.prompts.empty();
     const std::int64_t batch = prompt ? 1 : step.batch, length = prompt ? step.prompts.front().tokens : 1,
-                       past = prompt ? step.prompts.front().past : static_cast<std::int64_t>(step.positions);
+                       past = prompt ? step.prompts.front().past : static_cast<std::int64_t>(step.fullest);
     model_.reset();  // its weights and caches: both need not fit
     tp::Transformer model(state_, all_.model_, std::min(kSimulatedLayers, all_.layers_), batch, past + length,
                           all_.options_);

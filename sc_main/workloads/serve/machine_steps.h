@@ -33,7 +33,8 @@ class MachineSteps {
   /// it.
   void run(Context& ctx, const Runtime& runtime, const Meter& meter, const std::function<void()>& body);
   Cost part(const Part& part);
-  /// A step of one prompt, or of decode alone, in one go.
+  /// A step of one prompt, or of decode alone, in one go. Caches have one length: all sequences have the `fullest`
+  /// positions, which set the time.
   Cost whole(const Step& step);
 
  private:

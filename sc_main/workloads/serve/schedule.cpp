@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/tp/kv_cache.h"
+
 namespace kernbench::serve {
 
 std::int64_t Step::prompt_tokens() const {
@@ -28,6 +30,18 @@ Cost StepCost::all() const {
   sum += embedding;
   sum += logits;
   return sum;
+}
+
+double Limits::fullest(const std::vector<std::int64_t>& lengths) const {
+  const std::int64_t sequences = static_cast<std::int64_t>(lengths.size()) * heads;
+  if (sequences == 0) return 0;
+  if (pes == 0 || sequences <= pes) return static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
+  const tp::CacheLayout layout = tp::cache_layout(sequences, pes, 1, 1);
+  std::vector<std::int64_t> kept(static_cast<std::size_t>(pes));
+  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
+    kept[static_cast<std::size_t>(layout.pe_of(sequence, 0))] += lengths[static_cast<std::size_t>(sequence / heads)];
+  }
+  return static_cast<double>(*std::max_element(kept.begin(), kept.end())) / static_cast<double>(layout.of_each_pe);
 }
 
 std::optional<std::size_t> without_room(const std::vector<Request>& requests, const Limits& limits) {
@@ -143,13 +157,16 @@ class Server {
     if (one.taken == one.prompt) ++step.ends;
   }
   void add_decode(Step& step, Flow& flow) const {
+    std::vector<std::int64_t> lengths;
     for (Running& one : flow.running) {
       if (one.prompt > 0) continue;
-      ++step.batch;
       one.taken = 1;
+      lengths.push_back(one.positions);
       step.positions += static_cast<double>(one.positions);
     }
+    step.batch = static_cast<std::int64_t>(lengths.size());
     if (step.batch > 0) step.positions /= static_cast<double>(step.batch);
+    step.fullest = limits_.fullest(lengths);
   }
 
   Step prefill_first(Flow& flow) {

@@ -18,7 +18,8 @@ struct Chunk {
 struct Step {
   std::vector<Chunk> prompts;
   std::int64_t batch = 0;  ///< sequences that get a token
-  double positions = 0;    ///< that such a sequence has before, mean over them
+  double positions = 0;    ///< that such a sequence has before, mean over them: by these go bytes and energy
+  double fullest = 0;      ///< by these goes the time: Limits::fullest
   std::int64_t ends = 0;   ///< prompts that end with the step, which gives their first tokens
 
   std::int64_t prompt_tokens() const;
@@ -52,6 +53,13 @@ struct Limits {
   std::int64_t chunk = 0;      ///< tokens of a step, at most, at least `batch`; 0: whole prompts, before decode
   std::int64_t replicas = 1;   ///< of the model, with machines of their own
   std::int64_t stages = 1;     ///< of each, a pipeline
+  std::int64_t pes = 0;        ///< that the caches of a rank spread over (tp::CacheLayout); 0: enough
+  std::int64_t heads = 1;      ///< key/value heads of a rank
+
+  /// Positions that each of as many equal sequences would have, if their fullest PE had as many as that of these. Every
+  /// PE reads its own, and the last one ends a step: where sequences have PEs of their own that is the longest one;
+  /// where there are more than PEs it is what a PE keeps of all its sequences, divided by the most that a PE keeps.
+  double fullest(const std::vector<std::int64_t>& lengths) const;
 };
 
 /// What became of a request; the same order as the requests.

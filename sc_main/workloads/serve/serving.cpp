@@ -18,7 +18,7 @@
 namespace kernbench::serve {
 
 namespace {
-// Steps that are simulated as they are, to compare.
+// Steps that are simulated in one go, to compare.
 constexpr std::size_t kComparedPrompts = 2, kComparedDecode = 4;
 
 constexpr std::int64_t kMostMade = 1'000'000;  ///< requests that come by chance
@@ -100,17 +100,18 @@ Requests ServingOptions::read(std::uint64_t seed) const {
 }
 
 namespace {
-/// `weights_bytes`: of `have_bytes` of a SIP, taken.
-Limits limits_of(const ServingOptions& serving, const tp::Model& model, DType dtype, std::int64_t layers,
-                 std::int64_t ranks, std::uint64_t weights_bytes, std::uint64_t have_bytes) {
+/// `pes`: of a SIP. `weights_bytes`: of `have_bytes` of it, taken.
+Limits limits_of(std::int64_t pes, const ServingOptions& serving, const tp::Model& model, DType dtype,
+                 std::int64_t layers, std::int64_t ranks, std::uint64_t weights_bytes, std::uint64_t have_bytes) {
   Limits limits;
   limits.batch = serving.batch;
   limits.chunk = serving.chunked() ? serving.chunk : 0;
   limits.replicas = serving.replicas;
   limits.stages = serving.stages;
-  const std::int64_t heads = std::max<std::int64_t>(model.kv_heads / ranks, 1);
+  limits.pes = pes;
+  limits.heads = std::max<std::int64_t>(model.kv_heads / ranks, 1);
   const auto position =
-      static_cast<std::uint64_t>(2 * layers / serving.stages * heads * model.head_dim) * size_of(dtype);
+      static_cast<std::uint64_t>(2 * layers / serving.stages * limits.heads * model.head_dim) * size_of(dtype);
   limits.positions = static_cast<std::int64_t>((have_bytes - std::min(weights_bytes, have_bytes)) / position);
   return limits;
 }
@@ -140,7 +141,8 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
       asked_(std::move(requests)),
       requests_(asked_.list),
       seed_(seed),
-      limits_(limits_of(serving, model_, options_.dtype, layers, ranks, weights_bytes, have_bytes)),
+      limits_(limits_of(static_cast<std::int64_t>(map.pes(0).size()), serving, model_, options_.dtype, layers, ranks,
+                        weights_bytes, have_bytes)),
       range_(range_of(serving, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
   check_requests();
@@ -192,7 +194,7 @@ void Serving::run(Context& ctx, const Runtime& runtime, const MachineSteps::Mete
   });
 }
 
-/// Some steps, chosen by the seed, as they are.
+/// Some steps, chosen by the seed, in one go.
 void Serving::compare(StepCosts& costs) {
   std::vector<const Step*> prompts, decode;
   for (const Taken& taken : schedule_.steps) (taken.step.prompts.empty() ? decode : prompts).push_back(&taken.step);
@@ -205,7 +207,7 @@ void Serving::compare(StepCosts& costs, const std::vector<const Step*>& steps, s
   for (std::size_t i = 0; i < std::min(count, steps.size()); ++i) {
     random = splitmix64(random);
     Step step = *steps[random % steps.size()];
-    step.positions = std::round(step.positions);
+    step.positions = step.fullest = std::round(step.fullest);  // only the time is compared
     const bool one = step.prompts.size() + (step.batch > 0 ? 1 : 0) == 1 && step.batch + step.ends > 0;
     const double expected = costs.of(step).all().time,
                  took = one ? machine_.whole(step).time : costs.exactly(step).all().time;

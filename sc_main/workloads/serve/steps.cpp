@@ -75,7 +75,12 @@ StepCost StepCosts::sum(const Step& step, const CostOf& cost_of) const {
   cost.layers = cost_of(Kind::dense, tokens, 0);
   for (const Chunk& chunk : step.prompts)
     cost.layers += cost_of(Kind::prompt, static_cast<double>(chunk.tokens), static_cast<double>(chunk.past));
-  if (step.batch > 0) cost.layers += cost_of(Kind::decode, static_cast<double>(step.batch), step.positions);
+  if (step.batch > 0) {
+    Cost decode = cost_of(Kind::decode, static_cast<double>(step.batch), step.positions);
+    if (step.fullest != step.positions)
+      decode.time = cost_of(Kind::decode, static_cast<double>(step.batch), step.fullest).time;
+    cost.layers += decode;
+  }
   if (range_.ends) cost.embedding = cost_of(Kind::embedding, tokens, 0);
   if (range_.ends && step.batch + step.ends > 0)
     cost.logits = cost_of(Kind::logits, static_cast<double>(step.batch + step.ends), 0);
