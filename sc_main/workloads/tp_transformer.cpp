@@ -255,12 +255,18 @@ Report TpTransformer::serve(Session& session) const {
   const std::uint64_t seed = session.options().seed;
   const serve::ServingOptions serving = this->serving();
   serve::Requests requests = serving.read(seed);
-  std::int64_t longest = 1;
-  for (const serve::Request& request : requests.list) longest = std::max(longest, request.prompt);
-  if (serving.chunked()) longest = serving.chunk;
+  std::int64_t rows = batch_, reach = 1;
+  for (const serve::Request& request : requests.list) {
+    rows = std::max(rows, request.prompt);
+    reach = std::max(reach, request.prompt + request.output);
+  }
+  if (serving.chunked()) rows = serving.chunk;
   const std::int64_t layers = layers_ == 0 ? model.layers : layers_;
-  const TpMemory memory(model, session.map(), layers / pp_, tp_, 1, 0, longest, common_.type(), ends_of_stage());
-  memory.check(model.name);
+  const auto memory_for = [&](std::int64_t positions) {  // of tables; caches have what is left
+    return TpMemory(model, session.map(), layers / pp_, tp_, 0, positions, rows, common_.type(), ends_of_stage());
+  };
+  const TpMemory memory = memory_for(reach);
+  memory_for(0).check(model.name);  // requests that are too long are named
   tp::TransformerOptions options = transformer_options();
   options.moe = moe_run(session);
   options.moe.log.reset();  // it reports steps

@@ -60,6 +60,18 @@ TEST(Serving, IsFirstComeFirstServedPrefillBeforeDecode) {
   EXPECT_EQ(schedule.steps[3].step.fullest, 20) << "each has PEs of its own";
 }
 
+/// In pages of 4 on two PEs each takes 8 or 16 of 23 positions: the second waits for the first.
+TEST(Serving, RequestsTakeWholePagesOnAllTheirPes) {
+  serve::Limits limits{8, 23};
+  limits.granule = 8;
+  EXPECT_EQ(limits.taken_by({0, 5, 3}), 8);
+  const serve::Schedule schedule = serve::serve({{0, 8, 1}, {0, 4, 4}}, limits, simple_cost);
+  EXPECT_EQ(schedule.served[0].last, 80u);
+  EXPECT_EQ(schedule.served[1].first, 120u);
+  limits.positions = 15;
+  EXPECT_EQ(serve::without_room({{0, 8, 1}}, limits), 0u);
+}
+
 /// As tp::CacheLayout deals sequences to PEs.
 TEST(Serving, TimeOfDecodeGoesByTheFullestPe) {
   serve::Limits limits;
@@ -82,7 +94,7 @@ TEST(Serving, WaitsForRoomInTheCachesAndForArrivals) {
   EXPECT_EQ(schedule.served[2].first, 150u) << "the second's 8 positions are free again";
   EXPECT_EQ(schedule.served[0].last, 252u);
   EXPECT_EQ(schedule.served[3].first, 5010u) << "the machine was idle";
-  EXPECT_EQ(serve::without_room({{0, 7, 7}, {0, 10, 5}}, {8, 14}), 1u);
+  EXPECT_EQ(serve::without_room({{0, 7, 8}, {0, 10, 6}}, {8, 14}), 1u) << "the longest";
   EXPECT_EQ(serve::without_room({{0, 7, 7}}, {8, 14}), std::nullopt);
 }
 
@@ -534,7 +546,36 @@ TEST(Serving, RequestsThatCannotBeServedAreNamedByTheirLine) {
                         "'m.yaml' has 64"));
   EXPECT_THAT(
       error(kServedModel, "position: rotary\nrope_theta: 1000", 5),
-      HasSubstr("requests.csv:3: the request needs 1000600 positions of KV caches, of which a replica has room"));
+      HasSubstr("requests.csv:3: the request needs 1000704 positions of KV caches, of which a replica has room"));
+}
+
+/// 2 MiB less 64,512 B of weights, 13,312 B of activations and 64 B of a table for each of 4,600 positions; 384 B a
+/// position. A pass over as many is refused for the same.
+TEST(Serving, RoomIsWhatWeightsTablesAndActivationsLeave) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << kServedModel;
+  const auto error = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"run",        "tp_transformer",
+                                       "--topology", "ring8",
+                                       "--set",      "sip.cube_mesh.w=2",
+                                       "--set",      "sip.cube_mesh.h=1",
+                                       "--set",      "cube.pes=2",
+                                       "--set",      "cube.hbm.size=1MiB",
+                                       "--model",    "m.yaml",
+                                       "--page",     "4",
+                                       "--tp",       "1",
+                                       "--ends",     "0",
+                                       "--prompt",   "16",
+                                       "--data",     "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 5);
+    return outcome.err;
+  };
+  EXPECT_THAT(error({"--requests", "1", "--rate", "1", "--decode", "4584"}),
+              HasSubstr("request 1 needs 4600 positions of KV caches, of which a replica has room for 4492 beside"));
+  EXPECT_THAT(error({"--context", "4583", "--decode", "1"}),
+              HasSubstr("needs 2138624 B of HBM on each SIP, which has"));
 }
 
 /// 25 MB of weights in 40 MiB of HBM: the model that parts are measured on makes room for the one that a whole step is

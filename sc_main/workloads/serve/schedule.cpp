@@ -44,11 +44,16 @@ double Limits::fullest(const std::vector<std::int64_t>& lengths) const {
   return static_cast<double>(*std::max_element(kept.begin(), kept.end())) / static_cast<double>(layout.of_each_pe);
 }
 
+std::int64_t Limits::taken_by(const Request& request) const {
+  return (request.prompt + request.output + granule - 1) / granule * granule;
+}
+
 std::optional<std::size_t> without_room(const std::vector<Request>& requests, const Limits& limits) {
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].prompt + requests[i].output > limits.positions) return i;
-  }
-  return std::nullopt;
+  const auto longest = std::max_element(requests.begin(), requests.end(), [](const Request& one, const Request& other) {
+    return one.prompt + one.output < other.prompt + other.output;
+  });
+  if (longest == requests.end() || limits.taken_by(*longest) <= limits.positions) return std::nullopt;
+  return static_cast<std::size_t>(longest - requests.begin());
 }
 
 namespace {
@@ -132,7 +137,7 @@ class Server {
       if (prompted) served.first = flow.ready;
       if (--one.left > 0) continue;
       served.last = flow.ready;
-      replicas_[flow.replica].held -= requests_[one.request].prompt + requests_[one.request].output;
+      replicas_[flow.replica].held -= limits_.taken_by(requests_[one.request]);
     }
     flow.running.erase(
         std::remove_if(flow.running.begin(), flow.running.end(), [](const Running& one) { return one.left == 0; }),
@@ -143,11 +148,11 @@ class Server {
   bool admits(const Flow& flow) const {
     if (next_ >= arrived_ || flow.running.size() >= places_) return false;
     const Request& request = requests_[next_];
-    return replicas_[flow.replica].held + request.prompt + request.output <= limits_.positions;
+    return replicas_[flow.replica].held + limits_.taken_by(request) <= limits_.positions;
   }
   Running& admit(Flow& flow) {
     const Request& request = requests_[next_];
-    replicas_[flow.replica].held += request.prompt + request.output;
+    replicas_[flow.replica].held += limits_.taken_by(request);
     flow.running.push_back({next_++, 0, request.prompt, request.output});
     return flow.running.back();
   }

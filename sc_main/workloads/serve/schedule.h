@@ -55,7 +55,10 @@ struct Limits {
   std::int64_t stages = 1;     ///< of each, a pipeline
   std::int64_t pes = 0;        ///< that the caches of a rank spread over (tp::CacheLayout); 0: enough
   std::int64_t heads = 1;      ///< key/value heads of a rank
+  std::int64_t granule = 1;    ///< positions that a sequence's cache grows by: a page on each of its PEs
 
+  /// Positions that a request takes, from its admission on: of prompt and output, in whole granules.
+  std::int64_t taken_by(const Request& request) const;
   /// Positions that each of as many equal sequences would have, if their fullest PE had as many as that of these. Every
   /// PE reads its own, and the last one ends a step: where sequences have PEs of their own that is the longest one;
   /// where there are more than PEs it is what a PE keeps of all its sequences, divided by the most that a PE keeps.
@@ -86,11 +89,11 @@ struct Schedule {
 /// Continuous batching, first come first served, one queue before all replicas.
 ///
 /// A replica admits the longest waiting request whenever a step is to begin, if `limits.batch` leaves a place and the
-/// caches have room for its prompt and output beside those of all that run; nobody overtakes it. With chunk 0 its whole
-/// prompt is the next step, and if nobody is admitted, a step gives each running sequence a token (prefill first).
-/// Otherwise a step gives each sequence whose prompt is done a token, and fills up to `chunk` tokens with prompts, the
-/// oldest first, in parts where they are longer (chunked). A prompt's last part gives the first token. A request leaves
-/// with its last one. If nothing runs, time passes until the next arrives.
+/// caches have room for its prompt and output (taken_by) beside those of all that run; nobody overtakes it. With chunk
+/// 0 its whole prompt is the next step, and if nobody is admitted, a step gives each running sequence a token (prefill
+/// first). Otherwise a step gives each sequence whose prompt is done a token, and fills up to `chunk` tokens with
+/// prompts, the oldest first, in parts where they are longer (chunked). A prompt's last part gives the first token. A
+/// request leaves with its last one. If nothing runs, time passes until the next arrives.
 ///
 /// A pipeline of P stages has P flows of steps with `batch / P` places each: the steps of a flow follow each other,
 /// those of different flows are in different stages at once. A stage takes them in the order of their beginning. Of
@@ -99,7 +102,7 @@ struct Schedule {
 Schedule serve(const std::vector<Request>& requests, const Limits& limits,
                const std::function<StepCost(const Step&)>& cost_of);
 
-/// Number, from 0, of the first request that does not fit into the caches alone; otherwise nothing.
+/// Number, from 0, of the longest request, if it does not fit into the caches alone; otherwise nothing.
 std::optional<std::size_t> without_room(const std::vector<Request>& requests, const Limits& limits);
 
 }  // namespace kernbench::serve

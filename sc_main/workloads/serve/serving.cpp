@@ -100,19 +100,29 @@ Requests ServingOptions::read(std::uint64_t seed) const {
 }
 
 namespace {
-/// `pes`: of a SIP. `weights_bytes`: of `have_bytes` of it, taken.
-Limits limits_of(std::int64_t pes, const ServingOptions& serving, const tp::Model& model, DType dtype,
-                 std::int64_t layers, std::int64_t ranks, std::uint64_t weights_bytes, std::uint64_t have_bytes) {
+/// Room of KV caches, in what `free_bytes` of each SIP hold: as tp::KvCache places caches of a full batch, whose PEs
+/// all keep as much as the one that keeps most.
+Limits with_room(Limits limits, const tp::Model& model, const tp::TransformerOptions& options, std::int64_t layers,
+                 std::uint64_t free_bytes) {
+  const std::int64_t entries = limits.batch / limits.stages, sequences = entries * limits.heads;
+  limits.granule = tp::cache_layout(sequences, limits.pes, 1, options.page).run * options.page;
+  const tp::CacheLayout full = tp::cache_layout(sequences, limits.pes, limits.granule, options.page);
+  const double row_bytes =
+      2 * static_cast<double>(layers / limits.stages * model.head_dim) * static_cast<double>(size_of(options.dtype));
+  const double bytes = static_cast<double>(full.rows()) * row_bytes;  // of a granule of each entry
+  limits.positions = static_cast<std::int64_t>(static_cast<double>(free_bytes) / bytes *
+                                               static_cast<double>(entries * limits.granule));
+  return limits;
+}
+
+Limits limits_of(const MachineMap& map, const ServingOptions& serving, const tp::Model& model, std::int64_t ranks) {
   Limits limits;
   limits.batch = serving.batch;
   limits.chunk = serving.chunked() ? serving.chunk : 0;
   limits.replicas = serving.replicas;
   limits.stages = serving.stages;
-  limits.pes = pes;
+  limits.pes = static_cast<std::int64_t>(map.pes(0).size());
   limits.heads = std::max<std::int64_t>(model.kv_heads / ranks, 1);
-  const auto position =
-      static_cast<std::uint64_t>(2 * layers / serving.stages * limits.heads * model.head_dim) * size_of(dtype);
-  limits.positions = static_cast<std::int64_t>((have_bytes - std::min(weights_bytes, have_bytes)) / position);
   return limits;
 }
 
@@ -132,7 +142,7 @@ StepRange range_of(const ServingOptions& serving, const std::vector<Request>& re
 
 Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
                  std::int64_t ranks, const ServingOptions& serving, Requests requests, std::uint64_t seed,
-                 std::uint64_t weights_bytes, std::uint64_t have_bytes)
+                 std::uint64_t taken_bytes, std::uint64_t have_bytes)
     : map_(map),
       model_(std::move(model)),
       options_(std::move(options)),
@@ -141,8 +151,8 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
       asked_(std::move(requests)),
       requests_(asked_.list),
       seed_(seed),
-      limits_(limits_of(static_cast<std::int64_t>(map.pes(0).size()), serving, model_, options_.dtype, layers, ranks,
-                        weights_bytes, have_bytes)),
+      limits_(with_room(limits_of(map, serving, model_, ranks), model_, options_, layers,
+                        have_bytes - std::min(taken_bytes, have_bytes))),
       range_(range_of(serving, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
   check_requests();
@@ -175,11 +185,11 @@ void Serving::check_requests() const {
   if (!big) return;
   const Request& one = requests_[*big];
   throw OutOfDeviceMemory(fmt::format(
-      "{} needs {} positions of KV caches, of which a replica has room for {} beside weights and activations: use more "
-      "SIPs (--tp, --pp) or fewer layers",
+      "{} needs {} positions of KV caches, of which a replica has room for {} beside weights, tables and activations: "
+      "use more SIPs (--tp, --pp) or fewer layers",
       one.line > 0 ? fmt::format("{}:{}: the request", serving_.requests, one.line)
                    : fmt::format("request {}", *big + 1),
-      one.prompt + one.output, limits_.positions));
+      limits_.taken_by(one), limits_.positions));
 }
 
 void Serving::run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter) {

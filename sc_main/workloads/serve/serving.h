@@ -40,12 +40,12 @@ struct ServingOptions {
 /// measures steps (MachineSteps).
 class Serving {
  public:
-  /// `weights_bytes`: of the SIP with most, of what it has. Throws OutOfDeviceMemory on a request that does not fit
-  /// into the rest, std::invalid_argument (of a file ConfigError, at its line) on one that the model has no positions
-  /// for.
+  /// `taken_bytes`: of the SIP with most, of what it has, but for caches. Throws OutOfDeviceMemory on a request that
+  /// does not fit into the rest, std::invalid_argument (of a file ConfigError, at its line) on one that the model has
+  /// no positions for.
   Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
           std::int64_t ranks, const ServingOptions& serving, Requests requests, std::uint64_t seed,
-          std::uint64_t weights_bytes, std::uint64_t have_bytes);
+          std::uint64_t taken_bytes, std::uint64_t have_bytes);
   /// The program of every rank. `meter` outlives it.
   void run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter);
   Report report() const;
