@@ -242,6 +242,19 @@ TEST(Serving, CostsBetweenSimulatedPartsAreLinear) {
   close(costs.of(step).layers.time, 1020 + 3 * 4 * 900);
   close(costs.of(step).layers.bytes, 100);
 
+  // On 8 PEs 9 to 16 sequences are up to two on each: 8 would be half as many.
+  decode.clear();
+  serve::StepCosts laid({700, 3000, true, false, 8}, measure);
+  step = {{}, 9, 64, 64, 0};
+  laid.of(step);
+  step = {{}, 11, 64, 64, 0};
+  laid.of(step);
+  EXPECT_THAT(decode, ElementsAre(std::pair(9, 64), std::pair(12, 64)));
+  decode.clear();
+  step = {{}, 3, 64, 64, 0};
+  laid.of(step);
+  EXPECT_THAT(decode, ElementsAre(std::pair(3, 64))) << "two PEs each";
+
   // 512 is so near 513 that it would cost as much and say nothing.
   dense.clear();
   serve::StepCosts near({513, 3000, true, false}, measure);

@@ -126,8 +126,11 @@ Limits limits_of(const MachineMap& map, const ServingOptions& serving, const tp:
   return limits;
 }
 
-StepRange range_of(const ServingOptions& serving, const std::vector<Request>& requests, bool ends) {
+StepRange range_of(const ServingOptions& serving, const Limits& limits, const std::vector<Request>& requests,
+                   bool ends) {
   StepRange range;
+  range.pes = limits.pes;
+  range.heads = limits.heads;
   std::int64_t longest = 1;
   for (const Request& request : requests) {
     longest = std::max(longest, request.prompt);
@@ -153,7 +156,7 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
       seed_(seed),
       limits_(with_room(limits_of(map, serving, model_, ranks), model_, options_, layers,
                         have_bytes - std::min(taken_bytes, have_bytes))),
-      range_(range_of(serving, requests_, options_.ends)),
+      range_(range_of(serving, limits_, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
   check_requests();
   if (model_.position == tp::PositionKind::learned && range_.tokens > model_.positions) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/tp/kv_cache.h"
+
 namespace kernbench::serve {
 
 namespace {
@@ -57,8 +59,23 @@ Cost StepCosts::along(Part::Kind kind, std::int64_t size, double past) {
   return low == high ? first : mix(first, at({kind, size, high}), share_of(past, low, high));
 }
 
+std::pair<std::int64_t, std::int64_t> StepCosts::sides_of(Part::Kind kind, double size) const {
+  auto [low, high] = around(size, range_.tokens);
+  if (kind != Part::Kind::decode || range_.pes == 0) return {low, high};
+  const auto layout = [this](std::int64_t batch) {
+    const tp::CacheLayout of = tp::cache_layout(batch * range_.heads, range_.pes, 1, 1);
+    return std::pair(of.run, of.of_each_pe);
+  };
+  const std::int64_t batch = std::llround(size);
+  while (layout(low) != layout(batch)) ++low;
+  while (layout(high) != layout(batch)) --high;
+  if (low == batch) high = low;
+  if (high == batch) low = high;
+  return {low, high};
+}
+
 Cost StepCosts::between(Part::Kind kind, double size, double past) {
-  const auto [low, high] = around(size, range_.tokens);
+  const auto [low, high] = sides_of(kind, size);
   const Cost first = along(kind, low, past);
   if (low == high) return first;
   const Cost second = along(kind, high, past);

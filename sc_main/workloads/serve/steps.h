@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "sc_main/workloads/serve/schedule.h"
 
@@ -31,6 +32,8 @@ struct StepRange {
   std::int64_t positions = 1;  ///< of a sequence, at most
   bool ends = true;            ///< embedding and logits
   bool sends = false;          ///< there are stages
+  std::int64_t pes = 0;        ///< Limits::pes
+  std::int64_t heads = 1;      ///< Limits::heads
 };
 
 /// What steps cost, out of parts that are simulated when first needed, few of them.
@@ -38,7 +41,8 @@ struct StepRange {
 /// Launches of a layer follow each other, so that a step takes what its parts take. A part's size is simulated at 1, 2,
 /// 3, 4, 6, 8, ..., 64, 128, 256, ... and at the largest that can come; between two of these cost is linear, that of
 /// prompts' attention for each token (it has a constant, a part in proportion and one to the square, of which the last
-/// two are exact). Likewise positions: 0, 64, 128, ...
+/// two are exact). Likewise positions: 0, 64, 128, ... Decode is simulated at sizes, too, where its PEs come to keep
+/// more sequences, or a sequence has fewer PEs (tp::CacheLayout): what the fullest PE keeps leaps there.
 class StepCosts {
  public:
   using Measure = std::function<Cost(const Part&)>;
@@ -54,6 +58,8 @@ class StepCosts {
   StepCost sum(const Step& step, const CostOf& cost_of) const;
   const Cost& at(const Part& part);
   Cost between(Part::Kind kind, double size, double past);
+  /// Simulated sizes on both sides of one.
+  std::pair<std::int64_t, std::int64_t> sides_of(Part::Kind kind, double size) const;
   Cost along(Part::Kind kind, std::int64_t size, double past);
 
   const StepRange range_;
