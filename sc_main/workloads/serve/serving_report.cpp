@@ -195,8 +195,8 @@ Report Serving::report() const {
     report.text += fmt::format(" {:>9.3f}\n", of("power_w"));
   }
   report.text += fmt::format(
-      "# {} steps, from {} simulated parts and what lies between them; {} steps simulated in one go, their decode by as "
-      "many sequences of the length that sets its time: {:+.2f} % off in all, at most {:.2f} %\n",
+      "# {} steps, from {} simulated parts and what lies between them; {} steps simulated in one go, their decode "
+      "by as many sequences of the length that sets its time: {:+.2f} % off in all, at most {:.2f} %\n",
       schedule_.steps.size(), simulated_, compared_, 100 * whole("difference"), 100 * largest_);
   report.results.push_back(std::move(row));
   return report;
