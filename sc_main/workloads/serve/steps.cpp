@@ -11,6 +11,9 @@ namespace kernbench::serve {
 namespace {
 constexpr std::int64_t kFine = 64;  ///< below, powers of two and half as much again; from there on powers of two
 
+/// PEs of a sequence, and sequences of a PE: from so many on one more is so little that linear is near.
+constexpr std::int64_t kLeaps = 5;
+
 /// Simulated numbers on both sides of a value that is at least 1 and at most `most`; equal where it is one.
 std::pair<std::int64_t, std::int64_t> around(double value, std::int64_t most) {
   std::int64_t low = 1;
@@ -64,7 +67,7 @@ std::pair<std::int64_t, std::int64_t> StepCosts::sides_of(Part::Kind kind, doubl
   if (kind != Part::Kind::decode || range_.pes == 0) return {low, high};
   const auto layout = [this](std::int64_t batch) {
     const tp::CacheLayout of = tp::cache_layout(batch * range_.heads, range_.pes, 1, 1);
-    return std::pair(of.run, of.of_each_pe);
+    return std::pair(std::min(of.run, kLeaps), std::min(of.of_each_pe, kLeaps));
   };
   const std::int64_t batch = std::llround(size);
   while (layout(low) != layout(batch)) ++low;

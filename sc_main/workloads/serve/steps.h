@@ -42,7 +42,8 @@ struct StepRange {
 /// 3, 4, 6, 8, ..., 64, 128, 256, ... and at the largest that can come; between two of these cost is linear, that of
 /// prompts' attention for each token (it has a constant, a part in proportion and one to the square, of which the last
 /// two are exact). Likewise positions: 0, 64, 128, ... Decode is simulated at sizes, too, where its PEs come to keep
-/// more sequences, or a sequence has fewer PEs (tp::CacheLayout): what the fullest PE keeps leaps there.
+/// more sequences, or a sequence has fewer PEs (tp::CacheLayout): what the fullest PE keeps leaps
+/// there, while these are few.
 class StepCosts {
  public:
   using Measure = std::function<Cost(const Part&)>;
