@@ -7,7 +7,6 @@
 #include "sc_main/workloads/serve/schedule.h"
 #include "sc_main/workloads/serve/steps.h"
 #include "tests/cli/tool_runner.h"
-#include "tests/support/files_with_texts.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench {
