@@ -316,15 +316,17 @@ TEST(PeIpcq, PeersThatSendMoreThanRingsHoldAndThenReceiveFinish) {
   Bench bench(two_pes());
   bench.map_hbm(0, 1 << 24);
   bench.join(0, 1);
-  constexpr int kTiles = 4, kElements = 32768;
+  constexpr unsigned kTiles = 4;
+  constexpr Va kElements = 32768;
   constexpr Va kSum = 0x80000;
-  for (int i = 0; i < kTiles; ++i)
+  for (unsigned i = 0; i < kTiles; ++i)
     bench.put(kData + i * 2 * kElements, DType::f16, std::vector<double>(kElements, i + 1));
   const auto swap = [](Tl& tl) {
     const Direction other = tl.program_id(0) == 0 ? kEast : kWest;
-    for (int i = 0; i < kTiles; ++i) tl.send(other, tl.load(kData + i * 2 * kElements, {1, kElements}, DType::f16));
+    for (unsigned i = 0; i < kTiles; ++i)
+      tl.send(other, tl.load(kData + i * 2 * kElements, {1, kElements}, DType::f16));
     Tile sum = tl.recv(other, {1, kElements}, DType::f16);
-    for (int i = 1; i < kTiles; ++i) sum = sum + tl.recv(other, {1, kElements}, DType::f16);
+    for (unsigned i = 1; i < kTiles; ++i) sum = sum + tl.recv(other, {1, kElements}, DType::f16);
     if (tl.program_id(0) == 1) tl.store(kSum, sum);
   };
   expect_done(bench, bench.launch({{std::uint16_t{0}, swap}, {std::uint16_t{1}, swap}}, "swap"));

@@ -90,7 +90,8 @@ std::int64_t ns_of_date(const Location& where, const std::string& text) {
       !(second >= 0 && second < 61)) {
     throw ConfigError(where, fmt::format("TIMESTAMP is '{}'", text), "give a date and time, as 2023-11-16 18:15:46.68");
   }
-  return (days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60) * kNsPerSecond +
+  return (days_from_civil(year, month, day) * 86400 + std::int64_t{hour} * 3600 + std::int64_t{minute} * 60) *
+             kNsPerSecond +
          std::llround(second * 1e9);
 }
 
@@ -116,6 +117,7 @@ struct Columns {
 
 std::vector<std::string> texts_of(const std::vector<Field>& header) {
   std::vector<std::string> texts;
+  texts.reserve(header.size());
   for (const Field& field : header) texts.push_back(field.text);
   return texts;
 }

@@ -107,8 +107,8 @@ Limits with_room(Limits limits, const tp::Model& model, const tp::TransformerOpt
   const std::int64_t entries = limits.batch / limits.stages, sequences = entries * limits.heads;
   limits.granule = tp::cache_layout(sequences, limits.pes, 1, options.page).run * options.page;
   const tp::CacheLayout full = tp::cache_layout(sequences, limits.pes, limits.granule, options.page);
-  const double row_bytes =
-      2 * static_cast<double>(layers / limits.stages * model.head_dim) * static_cast<double>(size_of(options.dtype));
+  const std::int64_t row = layers / limits.stages * model.head_dim;
+  const double row_bytes = 2 * static_cast<double>(row) * static_cast<double>(size_of(options.dtype));
   const double bytes = static_cast<double>(full.rows()) * row_bytes;  // of a granule of each entry
   limits.positions = static_cast<std::int64_t>(static_cast<double>(free_bytes) / bytes *
                                                static_cast<double>(entries * limits.granule));
