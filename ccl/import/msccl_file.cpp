@@ -104,6 +104,7 @@ class Reader {
       wrong(algo, fmt::format("there is no gpu {}", missing - seen.begin()),
             fmt::format("give one for each of ngpus = {}", gpus));
     problems_.throw_if_any();
+    if (file.custom && names_outputs_) file.in_place = false;  // its inputs stay, whether or not it may run in place
     file.warnings = std::move(warnings_);
     return file;
   }
@@ -302,6 +303,7 @@ class Reader {
     step.to = {named(node, "dstbuf", kBuffers), number(node, "dstoff", -1, kMostChunks)};
     step.count = number(node, "cnt", 1, kMostChunks, 1);
     if (troubles_ > before) return step;
+    names_outputs_ = names_outputs_ || step.from.buffer == Buffer::output || step.to.buffer == Buffer::output;
     const Action action = step.action;
     const bool local = action == Action::copy || action == Action::reduce;
     const bool sends = action == Action::send || action == Action::receive_copy_send ||
@@ -318,6 +320,7 @@ class Reader {
   Problems problems_;
   std::vector<std::string> warnings_;
   std::set<std::pair<std::string, std::string>> ignored_;  ///< attributes, with their elements
+  bool names_outputs_ = false;                             ///< a step does that is no nop
   std::size_t troubles_ = 0;  ///< with elements so far, also such as follow from what was said
 };
 

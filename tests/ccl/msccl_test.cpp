@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,17 +124,31 @@ TEST(Msccl, ThreadBlocksComeInAnyOrderOfTheirIds) {
   EXPECT_THAT(error_of(of("1", "1")), HasSubstr("thread block 1 comes as number 0"));
 }
 
-TEST(Msccl, CustomFilesPutTheirDataWhereTheySayAndLeaveTheRest) {
+void expect_each_gives_the_next(const std::string& file) {
   for (const std::int64_t count : {1, 3, 48, 201}) {
     for (const bool in_place : {false, true}) {  // in place what is still to be sent must not be overwritten
       CollectiveCase c;
-      c.algorithm = kExamples + "next4_custom.xml";
+      c.algorithm = file;
       c.count = count;
       c.in_place = in_place;
       c.custom = [](int rank, std::int64_t) { return rank == 0 ? std::vector<int>{} : std::vector<int>{rank - 1}; };
       EXPECT_EQ(run_collective(four(), c), "") << count;
     }
   }
+}
+
+TEST(Msccl, CustomFilesPutTheirDataWhereTheySayAndLeaveTheRest) {
+  expect_each_gives_the_next(kExamples + "next4_custom.xml");
+}
+
+// As msccl-tools' alltonext: it may run in place, and tells its inputs from its outputs all the same.
+TEST(Msccl, CustomFilesThatNameOutputsSendTheirInputsAndNotWhatHasCome) {
+  std::ifstream example(kExamples + "next4_custom.xml");
+  std::string text{std::istreambuf_iterator<char>(example), {}};
+  text.replace(text.find("inplace=\"0\""), 11, "inplace=\"1\"");
+  const TestFolder folder;
+  std::ofstream(folder.file("a.xml")) << text;
+  expect_each_gives_the_next(folder.file("a.xml"));
 }
 
 TEST(Msccl, CustomFilesMayAddAndInPlaceKeepWhatTheyDoNotTouch) {
