@@ -51,7 +51,7 @@ class ReplayKind {
   static constexpr unsigned kLeast = 4, kMost = 1024;
   static constexpr unsigned kTelling =
       12;                               ///< of so many the deviation tells enough to count at once (Replay::learned)
-  static constexpr unsigned kTold = 8;  ///< so many kinds of long work say by how much occurrences differ
+  static constexpr unsigned kTold = 4;  ///< so many kinds of long work say by how much occurrences differ
   /// So many samples of a family that agree make further ones rarer by as much.
   static constexpr std::uint64_t kManySamples = 16;
   /// What refreshes can make occurrences differ by says as much as so many occurrences.
