@@ -86,24 +86,29 @@ std::vector<std::string> units_of(Dimension dimension) {
   return names;
 }
 
-const char* base_unit_of(Dimension dimension) {
+/// What texts call a dimension.
+struct Words {
+  const char *name, *base, *example;
+};
+
+Words words_of(Dimension dimension) {
   switch (dimension) {
     case Dimension::bytes:
-      return "bytes";
+      return {"a size", "bytes", "16 MiB"};
     case Dimension::bandwidth:
-      return "bytes per second";
+      return {"a bandwidth", "bytes per second", "128 GB/s"};
     case Dimension::time:
-      return "picoseconds";
+      return {"a time", "picoseconds", "2 ns"};
     case Dimension::frequency:
-      return "hertz";
+      return {"a clock rate", "hertz", "1.6 GHz"};
     case Dimension::transfers:
-      return "transfers per second";
+      return {"a transfer rate", "transfers per second", "16 GT/s"};
     case Dimension::energy:
-      return "attojoules";
+      return {"an energy", "attojoules", "0.25 pJ"};
     case Dimension::power:
-      return "microwatts";
+      return {"a power", "microwatts", "20 mW"};
   }
-  return "?";
+  return {"?", "?", "?"};
 }
 
 /// A decimal number: digits x 10^exponent.
@@ -173,7 +178,7 @@ QuantityResult scale(const Decimal& number, const Unit& unit) {
     value *= 10;
     if (value > kMost * 8) return fail(", which is too large");
   }
-  if (value % divisor != 0) return fail(fmt::format(", which is no whole number of {}", base_unit_of(unit.dimension)));
+  if (value % divisor != 0) return fail(fmt::format(", which is no whole number of {}", words_of(unit.dimension).base));
   value /= divisor;
   if (value > kMost) return fail(", which is too large");
   return {true, static_cast<std::uint64_t>(value), {}, {}};
@@ -181,44 +186,13 @@ QuantityResult scale(const Decimal& number, const Unit& unit) {
 
 }  // namespace
 
-const char* name_of(Dimension dimension) {
-  switch (dimension) {
-    case Dimension::bytes:
-      return "a size";
-    case Dimension::bandwidth:
-      return "a bandwidth";
-    case Dimension::time:
-      return "a time";
-    case Dimension::frequency:
-      return "a clock rate";
-    case Dimension::transfers:
-      return "a transfer rate";
-    case Dimension::energy:
-      return "an energy";
-    case Dimension::power:
-      return "a power";
-  }
-  return "?";
-}
+const char* name_of(Dimension dimension) { return words_of(dimension).name; }
+const char* example_of(Dimension dimension) { return words_of(dimension).example; }
 
-const char* example_of(Dimension dimension) {
-  switch (dimension) {
-    case Dimension::bytes:
-      return "16 MiB";
-    case Dimension::bandwidth:
-      return "128 GB/s";
-    case Dimension::time:
-      return "2 ns";
-    case Dimension::frequency:
-      return "1.6 GHz";
-    case Dimension::transfers:
-      return "16 GT/s";
-    case Dimension::energy:
-      return "0.25 pJ";
-    case Dimension::power:
-      return "20 mW";
-  }
-  return "?";
+/// The first unit of a dimension is its base unit.
+const char* base_unit_of(Dimension dimension) {
+  return std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& unit) { return unit.dimension == dimension; })
+      ->name;
 }
 
 QuantityResult parse_quantity(const std::string& text, Dimension dimension) {

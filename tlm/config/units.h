@@ -20,6 +20,8 @@ struct QuantityResult {
 const char* name_of(Dimension dimension);
 /// A valid quantity to show in a hint: "16 MiB".
 const char* example_of(Dimension dimension);
+/// "B", "B/s", "ps", "Hz", "T/s", "aJ", "uW".
+const char* base_unit_of(Dimension dimension);
 
 /// Reads "1.2 TB/s", "35ns", "64KiB", "16 GT/s" exactly. GB = 10^9 B, GiB = 2^30 B; B is byte, b is bit ("400 Gb/s").
 /// The value must be a whole number of base units, below 2^64.

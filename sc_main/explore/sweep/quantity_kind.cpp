@@ -12,26 +12,6 @@ namespace kernbench::sweep {
 namespace {
 using topology::FieldKind;
 
-const char* base_unit(Dimension dimension) {
-  switch (dimension) {
-    case Dimension::bytes:
-      return "B";
-    case Dimension::bandwidth:
-      return "B/s";
-    case Dimension::time:
-      return "ps";
-    case Dimension::frequency:
-      return "Hz";
-    case Dimension::transfers:
-      return "T/s";
-    case Dimension::energy:
-      return "aJ";
-    case Dimension::power:
-      return "uW";
-  }
-  return "";
-}
-
 std::optional<double> plain_number(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -71,7 +51,7 @@ bool ValueKind::numeric() const {
 }
 
 std::string ValueKind::unit() const {
-  return field != nullptr && field->kind == FieldKind::quantity ? base_unit(field->dimension) : "";
+  return field != nullptr && field->kind == FieldKind::quantity ? base_unit_of(field->dimension) : "";
 }
 
 std::optional<std::string> ValueKind::text_of(double number) const {
