@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tlm/machine/names.h"
+#include "tlm/observe/find_cycle.h"
 
 namespace kernbench {
 
@@ -38,49 +40,22 @@ std::string render(const Table& table) {
 }
 
 /// Entries of `blocked` that form a cycle over their peers, in order of waiting; empty if there is none.
-std::vector<const Blocked*> find_cycle(const std::vector<Blocked>& blocked,
-                                       const std::multimap<PeCoord, const Blocked*>& edges) {
-  enum class Mark : std::uint8_t { open, done };
-  std::map<PeCoord, Mark> marks;
-  struct Frame {
-    PeCoord pe;
-    std::multimap<PeCoord, const Blocked*>::const_iterator next, end;
-    const Blocked* taken;
-  };
-  for (const Blocked& root : blocked) {
-    if (marks.count(root.pe) != 0) continue;
-    std::vector<Frame> path;
-    const auto enter = [&](PeCoord pe) {
-      marks[pe] = Mark::open;
-      const auto [first, last] = edges.equal_range(pe);
-      path.push_back({pe, first, last, nullptr});
-    };
-    enter(root.pe);
-    while (!path.empty()) {
-      Frame& frame = path.back();
-      if (frame.next == frame.end) {
-        marks[frame.pe] = Mark::done;
-        path.pop_back();
-        continue;
-      }
-      frame.taken = frame.next->second;
-      ++frame.next;
-      const PeCoord peer = frame.taken->peer;
-      const auto mark = marks.find(peer);
-      if (mark == marks.end()) {
-        enter(peer);
-      } else if (mark->second == Mark::open) {
-        std::vector<const Blocked*> cycle;
-        bool in = false;
-        for (const Frame& step : path) {
-          in = in || step.pe == peer;
-          if (in) cycle.push_back(step.taken);
-        }
-        return cycle;
-      }
-    }
+std::vector<const Blocked*> cycle_of(const std::vector<Blocked>& blocked) {
+  std::map<PeCoord, std::size_t> waiting;
+  for (const Blocked& entry : blocked) waiting.emplace(entry.pe, waiting.size());
+  std::vector<std::vector<std::size_t>> peers(waiting.size());
+  std::map<std::pair<std::size_t, std::size_t>, const Blocked*> waits;
+  for (const Blocked& entry : blocked) {
+    const auto peer = entry.has_peer ? waiting.find(entry.peer) : waiting.end();
+    if (peer == waiting.end()) continue;
+    const std::size_t from = waiting.at(entry.pe);
+    peers[from].push_back(peer->second);
+    waits.emplace(std::pair(from, peer->second), &entry);
   }
-  return {};
+  const std::vector<std::size_t> cycle = find_cycle(peers);
+  std::vector<const Blocked*> entries;
+  for (std::size_t i = 0; i < cycle.size(); ++i) entries.push_back(waits.at({cycle[i], cycle[(i + 1) % cycle.size()]}));
+  return entries;
 }
 
 std::string render_cycle(const std::vector<const Blocked*>& cycle) {
@@ -149,11 +124,7 @@ std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vect
   text += "\n" + render(table);
   if (blocked.size() > limit) text += fmt::format("  ... and {} more blocked ops\n", blocked.size() - limit);
 
-  std::multimap<PeCoord, const Blocked*> edges;
-  for (const Blocked& entry : blocked) {
-    if (entry.has_peer) edges.emplace(entry.pe, &entry);
-  }
-  const std::vector<const Blocked*> cycle = find_cycle(blocked, edges);
+  const std::vector<const Blocked*> cycle = cycle_of(blocked);
   return text + (cycle.empty() ? render_ends(blocked) : render_cycle(cycle));
 }
 

@@ -1,54 +1,13 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <queue>
 
 #include "runtime/pipeline/checker.h"
 #include "tlm/config/nearest.h"
+#include "tlm/observe/find_cycle.h"
 
 namespace kernbench::pipeline {
-
-namespace {
-
-/// One way around a graph from which nothing leads out: the nodes of a cycle, in order; empty if there is none.
-std::vector<std::size_t> find_cycle(const std::vector<std::set<std::size_t>>& after) {
-  enum class Mark : std::uint8_t { fresh, open, done };
-  std::vector<Mark> marks(after.size(), Mark::fresh);
-  struct Frame {
-    std::size_t node;
-    std::set<std::size_t>::const_iterator next;
-  };
-  for (std::size_t root = 0; root < after.size(); ++root) {
-    if (marks[root] != Mark::fresh) continue;
-    std::vector<Frame> stack{{root, after[root].begin()}};
-    marks[root] = Mark::open;
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      if (frame.next == after[frame.node].end()) {
-        marks[frame.node] = Mark::done;
-        stack.pop_back();
-        continue;
-      }
-      const std::size_t node = *frame.next++;
-      if (marks[node] == Mark::done) continue;
-      if (marks[node] == Mark::open) {
-        std::vector<std::size_t> cycle;
-        for (std::size_t i = stack.size(); i-- > 0;) {
-          cycle.push_back(stack[i].node);
-          if (stack[i].node == node) break;
-        }
-        std::reverse(cycle.begin(), cycle.end());
-        return cycle;
-      }
-      marks[node] = Mark::open;
-      stack.push_back({node, after[node].begin()});
-    }
-  }
-  return {};
-}
-
-}  // namespace
 
 /// Data flow alone.
 bool Checker::check_cycles() {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tlm/observe/find_cycle.h"
 #include "topology/plan/machine_error.h"
 #include "topology/plan/plan.h"
 
@@ -191,33 +192,13 @@ void DependencyGraph::follow_wire(const Beyond& beyond, Channel held, const Rout
 }
 
 void DependencyGraph::check() const {
-  enum : std::uint8_t { fresh, open, done };
-  std::vector<std::uint8_t> state(channels_.size(), fresh);
-  std::vector<std::pair<Channel, std::size_t>> path;  // channel, next successor to look at
-  for (Channel start = 0; start < channels_.size(); ++start) {
-    if (state[start] != fresh) continue;
-    path.push_back({start, 0});
-    state[start] = open;
-    while (!path.empty()) {
-      auto& [at, successor] = path.back();
-      if (successor == next_[at].size()) {
-        state[at] = done;
-        path.pop_back();
-        continue;
-      }
-      const Channel to = next_[at][successor++];
-      if (state[to] == fresh) {
-        state[to] = open;
-        path.push_back({to, 0});
-      } else if (state[to] == open) {
-        std::string text = "packets could wait for each other in a circle:";
-        auto first = std::find_if(path.begin(), path.end(), [&](const auto& step) { return step.first == to; });
-        for (; first != path.end(); ++first) text += "\n  " + channels_.name(first->first);
-        throw MachineError("cube.noc.routing", text + "\n  and again " + channels_.name(to),
-                           "change cube.noc.routing, the holes or the broken links");
-      }
-    }
-  }
+  const std::vector<std::size_t> cycle = find_cycle(next_);
+  if (cycle.empty()) return;
+  const auto name = [&](std::size_t channel) { return channels_.name(static_cast<Channel>(channel)); };
+  std::string text = "packets could wait for each other in a circle:";
+  for (const std::size_t channel : cycle) text += "\n  " + name(channel);
+  throw MachineError("cube.noc.routing", text + "\n  and again " + name(cycle.front()),
+                     "change cube.noc.routing, the holes or the broken links");
 }
 
 /// One entry per router of a network that endpoints are attached to.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tlm/config/nearest.h"
+#include "tlm/observe/find_cycle.h"
 
 namespace kernbench::chakra {
 namespace {
@@ -38,22 +39,10 @@ std::vector<std::size_t> order_of(const Edges& followers, std::vector<std::size_
   return order;
 }
 
-/// One cycle among the vertices that are not in `order`, each waiting for the next; the smallest begins.
-std::vector<std::size_t> cycle_of(const Edges& followers, const std::vector<std::size_t>& order) {
-  std::vector<bool> left(followers.size(), true);
-  for (const std::size_t v : order) left[v] = false;
-  std::vector<std::size_t> before(followers.size(), Program::kNone);  // one that it waits for
-  for (std::size_t v = 0; v < followers.size(); ++v) {
-    if (!left[v]) continue;
-    for (const std::size_t next : followers[v]) {
-      if (left[next] && before[next] == Program::kNone) before[next] = v;
-    }
-  }
-  std::size_t at = 0;
-  while (!left[at]) ++at;
-  for (std::size_t i = 0; i < followers.size(); ++i) at = before[at];  // on a cycle by now
-  std::vector<std::size_t> cycle{at};
-  for (std::size_t v = before[at]; v != at; v = before[v]) cycle.push_back(v);
+/// One cycle, each vertex waiting for the next; the smallest begins.
+std::vector<std::size_t> cycle_of(const Edges& followers) {
+  std::vector<std::size_t> cycle = find_cycle(followers);
+  std::reverse(cycle.begin(), cycle.end());
   std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
   return cycle;
 }
@@ -129,7 +118,7 @@ class Maker {
     orders_.push_back(order_of(followers, waits, [&](std::size_t v) { return nodes[v].id; }));
     if (orders_.back().size() == nodes.size() || !graphs_are_right_) return;
     graphs_are_right_ = false;
-    const std::vector<std::size_t> cycle = cycle_of(followers, orders_.back());
+    const std::vector<std::size_t> cycle = cycle_of(followers);
     std::vector<std::string> words;
     words.reserve(cycle.size() + 1);
     for (const std::size_t v : cycle) words.push_back(std::to_string(nodes[v].id));
@@ -394,7 +383,7 @@ class Maker {
     const auto order = order_of(followers, waits, [&](std::size_t v) {
       return std::pair(node(alone[v].first, alone[v].second).id, alone[v].first);
     });
-    if (order.size() < alone.size()) return refuse_cycle(cycle_of(followers, order), alone, list.size());
+    if (order.size() < alone.size()) return refuse_cycle(cycle_of(followers), alone, list.size());
     std::vector<Communication> sorted;
     for (const std::size_t v : order) {
       if (v < list.size()) sorted.push_back(std::move(list[v]));
