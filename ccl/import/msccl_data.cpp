@@ -22,16 +22,14 @@ std::int32_t DataMap::chunks_of(Buffer buffer) const {
   return part ? schedule_.units : file_.chunks;
 }
 
-Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
-  if (file_.custom) return {gpu, 0, 0, chunk};
-  const std::int32_t region = chunk / schedule_.units, unit = chunk % schedule_.units;
+Datum DataMap::datum(std::int32_t from, std::int32_t to, std::int32_t unit) const {
   switch (file_.op) {
     case CollectiveOp::all_gather:
-      return {gpu, 0, gpu, unit};
+      return {from, 0, from, unit};
     case CollectiveOp::reduce_scatter:
-      return {kEveryNode, region, 0, unit};
+      return {kEveryNode, to, 0, unit};
     case CollectiveOp::all_to_all:
-      return {gpu, region, gpu, unit};
+      return {from, to, from, unit};
     case CollectiveOp::broadcast:
       return {schedule_.root, 0, 0, unit};
     default:
@@ -39,21 +37,14 @@ Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
   }
 }
 
+Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
+  if (file_.custom) return {gpu, 0, 0, chunk};
+  return datum(gpu, chunk / schedule_.units, chunk % schedule_.units);
+}
+
 Datum DataMap::out(std::int32_t gpu, std::int32_t chunk) const {
   if (file_.custom) return {gpu, 0, 0, chunk};  // whatever it is
-  const std::int32_t region = chunk / schedule_.units, unit = chunk % schedule_.units;
-  switch (file_.op) {
-    case CollectiveOp::all_gather:
-      return {region, 0, region, unit};
-    case CollectiveOp::reduce_scatter:
-      return {kEveryNode, gpu, 0, unit};
-    case CollectiveOp::all_to_all:
-      return {region, gpu, region, unit};
-    case CollectiveOp::broadcast:
-      return {schedule_.root, 0, 0, unit};
-    default:
-      return {kEveryNode, 0, 0, unit};
-  }
+  return datum(chunk / schedule_.units, gpu, chunk % schedule_.units);
 }
 
 /// Who has a datum in the end.

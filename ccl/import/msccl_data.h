@@ -45,6 +45,8 @@ class DataMap {
   }
 
  private:
+  /// A unit of what one gpu puts in for another; where all give the same, or to all, that gpu does not matter.
+  Datum datum(std::int32_t from, std::int32_t to, std::int32_t unit) const;
   std::int32_t holder_of(const Datum& datum) const;
   std::int32_t new_block(const Datum& datum, std::int32_t contributor, std::int32_t holder);
   std::int32_t scratch_block(bool temporary, const Place& place, const Datum& datum);
