@@ -32,23 +32,13 @@ template <class C>
 void load(const void* data, DType dtype, std::int64_t index, C* to, std::size_t n) {
   const void* from = element(data, dtype, index);
   if constexpr (std::is_same_v<C, std::int64_t>) {
-    switch (dtype) {
-      case DType::i32:
-        std::copy_n(static_cast<const std::int32_t*>(from), n, to);
-        return;
-      case DType::i16:
-        std::copy_n(static_cast<const std::int16_t*>(from), n, to);
-        return;
-      case DType::i8:
-        std::copy_n(static_cast<const std::int8_t*>(from), n, to);
-        return;
-      case DType::i64:
-        std::copy_n(static_cast<const std::int64_t*>(from), n, to);
-        return;
-      default:
+    with_integer(dtype, [&](auto type) {
+      if constexpr (std::is_same_v<decltype(type), bool>) {
         for (std::size_t i = 0; i < n; ++i) to[i] = load_integer(from, dtype, i);
-        return;
-    }
+      } else {
+        std::copy_n(static_cast<const decltype(type)*>(from), n, to);
+      }
+    });
   } else {
     convert(from, dtype, to, native<C>(), n);
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace kernbench {
 
@@ -183,6 +184,7 @@ double round_to_odd(std::int64_t value) {
 
 template <class Int>
 Int saturate(double value) {
+  if constexpr (std::is_same_v<Int, bool>) return value != 0;
   if (std::isnan(value)) return 0;
   const double rounded = std::nearbyint(value);
   constexpr Int kHalf = std::numeric_limits<Int>::max() / 2 + 1;
@@ -192,17 +194,20 @@ Int saturate(double value) {
   return static_cast<Int>(rounded);
 }
 
-std::int64_t saturate(std::int64_t value, DType type) {
-  switch (type) {
-    case DType::i32:
-      return std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX);
-    case DType::i16:
-      return std::clamp<std::int64_t>(value, INT16_MIN, INT16_MAX);
-    case DType::i8:
-      return std::clamp<std::int64_t>(value, INT8_MIN, INT8_MAX);
-    default:
-      return value;
-  }
+template <class Int>
+Int saturate(std::int64_t value) {
+  if constexpr (std::is_same_v<Int, bool>) return value != 0;
+  return static_cast<Int>(
+      std::clamp<std::int64_t>(value, std::numeric_limits<Int>::min(), std::numeric_limits<Int>::max()));
+}
+
+/// Writes element `i` of integers or bool, as `value(T())` of its type gives it.
+template <class Value>
+void store_as(void* data, DType dtype, std::size_t i, const Value& value) {
+  with_integer(dtype, [&](auto type) {
+    using Held = std::conditional_t<std::is_same_v<decltype(type), bool>, std::uint8_t, decltype(type)>;
+    elements<Held>(data)[i] = value(type);
+  });
 }
 
 }  // namespace
@@ -228,68 +233,27 @@ double load_element(const void* data, DType dtype, std::size_t i) {
 }
 
 void store_element(void* data, DType dtype, std::size_t i, double value) {
-  switch (dtype) {
-    case DType::f64:
-      elements<double>(data)[i] = value;
-      return;
-    case DType::f32:
-      elements<float>(data)[i] = static_cast<float>(value);
-      return;
-    case DType::i64:
-      elements<std::int64_t>(data)[i] = saturate<std::int64_t>(value);
-      return;
-    case DType::i32:
-      elements<std::int32_t>(data)[i] = saturate<std::int32_t>(value);
-      return;
-    case DType::i16:
-      elements<std::int16_t>(data)[i] = saturate<std::int16_t>(value);
-      return;
-    case DType::i8:
-      elements<std::int8_t>(data)[i] = saturate<std::int8_t>(value);
-      return;
-    case DType::boolean:
-      elements<std::uint8_t>(data)[i] = value != 0;
-      return;
-    default: {
-      const float odd = round_to_odd(value);
-      narrow(&odd, elements<std::uint8_t>(data) + i * size_of(dtype), dtype, 1);
-    }
+  if (!is_float(dtype)) {
+    store_as(data, dtype, i, [value](auto type) { return saturate<decltype(type)>(value); });
+  } else if (dtype == DType::f64) {
+    elements<double>(data)[i] = value;
+  } else if (dtype == DType::f32) {
+    elements<float>(data)[i] = static_cast<float>(value);
+  } else {
+    const float odd = round_to_odd(value);
+    narrow(&odd, elements<std::uint8_t>(data) + i * size_of(dtype), dtype, 1);
   }
 }
 
 std::int64_t load_integer(const void* data, DType dtype, std::size_t i) {
-  switch (dtype) {
-    case DType::i64:
-      return elements<std::int64_t>(data)[i];
-    case DType::i32:
-      return elements<std::int32_t>(data)[i];
-    case DType::i16:
-      return elements<std::int16_t>(data)[i];
-    case DType::i8:
-      return elements<std::int8_t>(data)[i];
-    default:
-      return elements<std::uint8_t>(data)[i] != 0;
-  }
+  return with_integer(dtype, [&](auto type) -> std::int64_t {
+    if constexpr (std::is_same_v<decltype(type), bool>) return elements<std::uint8_t>(data)[i] != 0;
+    return elements<decltype(type)>(data)[i];
+  });
 }
 
 void store_integer(void* data, DType dtype, std::size_t i, std::int64_t value) {
-  switch (dtype) {
-    case DType::i64:
-      elements<std::int64_t>(data)[i] = value;
-      return;
-    case DType::i32:
-      elements<std::int32_t>(data)[i] = static_cast<std::int32_t>(value);
-      return;
-    case DType::i16:
-      elements<std::int16_t>(data)[i] = static_cast<std::int16_t>(value);
-      return;
-    case DType::i8:
-      elements<std::int8_t>(data)[i] = static_cast<std::int8_t>(value);
-      return;
-    default:
-      elements<std::uint8_t>(data)[i] = value != 0;
-      return;
-  }
+  store_as(data, dtype, i, [value](auto type) { return static_cast<decltype(type)>(value); });
 }
 
 void convert(const void* from, DType from_type, void* to, DType to_type, std::size_t n) {
@@ -303,51 +267,38 @@ void convert(const void* from, DType from_type, void* to, DType to_type, std::si
   if (from_small && to_type == DType::f32) return widen(from, from_type, elements<float>(to), n);
   if (from_type == DType::f32 && to_small) return narrow(elements<float>(from), to, to_type, n);
   const std::size_t from_bytes = size_of(from_type), to_bytes = size_of(to_type);
-  if (from_small && to_small) {
+  if (is_float(from_type) && is_float(to_type) && to_type != DType::f32) {
     float chunk[kChunk];
     for (std::size_t i = 0; i < n; i += kChunk) {
       const std::size_t count = std::min(kChunk, n - i);
-      widen(elements<std::uint8_t>(from) + i * from_bytes, from_type, chunk, count);
-      narrow(chunk, elements<std::uint8_t>(to) + i * to_bytes, to_type, count);
-    }
-    return;
-  }
-  if (from_small && to_type == DType::f64) {
-    float chunk[kChunk];
-    for (std::size_t i = 0; i < n; i += kChunk) {
-      const std::size_t count = std::min(kChunk, n - i);
-      widen(elements<std::uint8_t>(from) + i * from_bytes, from_type, chunk, count);
-      std::copy(chunk, chunk + count, elements<double>(to) + i);
-    }
-    return;
-  }
-  if (from_type == DType::f64 && to_small && to_type != DType::f32) {
-    float chunk[kChunk];
-    for (std::size_t i = 0; i < n; i += kChunk) {
-      const std::size_t count = std::min(kChunk, n - i);
-      std::transform(elements<double>(from) + i, elements<double>(from) + i + count, chunk,
-                     [](double value) { return round_to_odd(value); });
-      narrow(chunk, elements<std::uint8_t>(to) + i * to_bytes, to_type, count);
+      if (from_small) {
+        widen(elements<std::uint8_t>(from) + i * from_bytes, from_type, chunk, count);
+      } else {
+        std::transform(elements<double>(from) + i, elements<double>(from) + i + count, chunk,
+                       [](double value) { return round_to_odd(value); });
+      }
+      if (to_small) {
+        narrow(chunk, elements<std::uint8_t>(to) + i * to_bytes, to_type, count);
+      } else {
+        std::copy(chunk, chunk + count, elements<double>(to) + i);
+      }
     }
     return;
   }
   if (is_float(from_type)) {
     for (std::size_t i = 0; i < n; ++i) store_element(to, to_type, i, load_element(from, from_type, i));
   } else if (!is_float(to_type)) {
-    for (std::size_t i = 0; i < n; ++i)
-      store_integer(to, to_type, i, saturate(load_integer(from, from_type, i), to_type));
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t value = load_integer(from, from_type, i);
+      store_as(to, to_type, i, [value](auto type) { return saturate<decltype(type)>(value); });
+    }
   } else {
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t value = load_integer(from, from_type, i);
-      switch (to_type) {
-        case DType::f64:
-          elements<double>(to)[i] = static_cast<double>(value);
-          break;
-        case DType::f32:
-          elements<float>(to)[i] = static_cast<float>(value);
-          break;
-        default:
-          store_element(to, to_type, i, round_to_odd(value));
+      if (to_type == DType::f32) {
+        elements<float>(to)[i] = static_cast<float>(value);
+      } else {
+        store_element(to, to_type, i, to_type == DType::f64 ? static_cast<double>(value) : round_to_odd(value));
       }
     }
   }

@@ -23,6 +23,24 @@ void store_element(void* data, DType dtype, std::size_t i, double value);
 std::int64_t load_integer(const void* data, DType dtype, std::size_t i);
 void store_integer(void* data, DType dtype, std::size_t i, std::int64_t value);  ///< wraps to the width
 
+/// f(T()) with the type of integer that elements of `dtype` are; of bool, whose elements are bytes, T is bool.
+/// REQUIRES: !is_float(dtype).
+template <class F>
+auto with_integer(DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i16:
+      return f(std::int16_t{});
+    case DType::i8:
+      return f(std::int8_t{});
+    default:
+      return f(false);
+  }
+}
+
 /// Converts `n` elements; a value that is exact in both types is kept exactly.
 void convert(const void* from, DType from_type, void* to, DType to_type, std::size_t n);
 
