@@ -67,7 +67,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
         peak(static_cast<double>(channel.ck_hz) / channel.burst_ck * channel.burst_bytes * config.pseudo_channels),
         random(config.seed),
         queue(queue),
-        hbm("hbm", channel, CubeCoord{0, 0}, 1, run_options(config.fast), queue, nullptr) {
+        hbm("hbm", channel, CubeCoord{0, 0}, 1, timing_only(config.fast), queue, nullptr) {
     if (config.reads + config.writes == 0) throw std::invalid_argument("a mix of no reads and no writes");
     if (config.requests == 0) throw std::invalid_argument("a stream of no requests");
     const bool open =
@@ -78,12 +78,6 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
     out.bind(*this);
     out.bind(*hbm.port.front());
     ck = kPsPerSecond / channel.ck_hz + (kPsPerSecond % channel.ck_hz != 0 ? 1 : 0);
-  }
-  static RunOptions run_options(bool fast) {
-    RunOptions options;
-    options.data = false;
-    if (fast) options.fidelity.hbm = Grade::fast;
-    return options;
   }
   std::string default_mapping() const {
     std::string mapping = config.hbm.stack_ids > 1 ? "RoSiBaCoBg" : "RoBaCoBg";

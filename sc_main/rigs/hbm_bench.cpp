@@ -91,7 +91,7 @@ class Source : public sc_core::sc_module, public tlm::tlm_bw_transport_if<>, pub
   Source(const sc_core::sc_module_name& name, bool fast, std::uint64_t interleave)
       : sc_module(name),
         config_(make_config(interleave)),
-        hbm_("hbm", config_, {0, 0}, 1, options(fast), queue_, nullptr) {
+        hbm_("hbm", config_, {0, 0}, 1, timing_only(fast), queue_, nullptr) {
     out.bind(*this);
     out.bind(*hbm_.port.front());
   }
@@ -103,13 +103,6 @@ class Source : public sc_core::sc_module, public tlm::tlm_bw_transport_if<>, pub
     }
     return config;
   }
-  static RunOptions options(bool fast) {
-    RunOptions options;
-    options.data = false;
-    if (fast) options.fidelity.hbm = Grade::fast;
-    return options;
-  }
-
   template <bool kRandom>
   void approximately_timed(std::uint64_t requests, unsigned bytes) {
     requests_ = requests;
@@ -181,18 +174,14 @@ class Source : public sc_core::sc_module, public tlm::tlm_bw_transport_if<>, pub
   bool blocked_ = false, random_ = false;
 };
 
-template <bool kRandom, unsigned kBytes, bool kFast>
+enum class Style { approximately, loosely };
+
+template <Style kStyle, bool kRandom, unsigned kBytes = 32, bool kFast = false>
 std::uint64_t socket(std::uint64_t requests) {
   Source source("source", kFast, kFast ? kBytes : 0);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
-  source.approximately_timed<kRandom>(requests, kBytes);
-  return requests * (kFast ? kBytes / 32 : 1);
-}
-template <bool kRandom, unsigned kBytes, bool kFast>
-std::uint64_t b_transport(std::uint64_t requests) {
-  Source source("source", kFast, kFast ? kBytes : 0);
-  sc_core::sc_start(sc_core::SC_ZERO_TIME);
-  source.loosely_timed<kRandom>(requests, kBytes);
+  kStyle == Style::loosely ? source.loosely_timed<kRandom>(requests, kBytes)
+                           : source.approximately_timed<kRandom>(requests, kBytes);
   return requests * (kFast ? kBytes / 32 : 1);
 }
 
@@ -204,12 +193,12 @@ const std::vector<HbmBench>& hbm_benches() {
       {"hbm_engine_random", "request of 32 B", 16, &engine<true>},
       {"hbm_engine_fast_256B", "burst of 32 B", 1, &engine_fast<256>},
       {"hbm_engine_fast_1KiB", "burst of 32 B", 1, &engine_fast<1024>},
-      {"hbm_socket_sequential", "request of 32 B", 8, &socket<false, 32, false>},
-      {"hbm_socket_random", "request of 32 B", 20, &socket<true, 32, false>},
-      {"hbm_socket_fast_256B", "burst of 32 B", 3, &socket<false, 256, true>},
-      {"hbm_b_transport_sequential", "request of 32 B", 8, &b_transport<false, 32, false>},
-      {"hbm_b_transport_random", "request of 32 B", 20, &b_transport<true, 32, false>},
-      {"hbm_b_transport_fast_256B", "burst of 32 B", 3, &b_transport<false, 256, true>},
+      {"hbm_socket_sequential", "request of 32 B", 8, &socket<Style::approximately, false>},
+      {"hbm_socket_random", "request of 32 B", 20, &socket<Style::approximately, true>},
+      {"hbm_socket_fast_256B", "burst of 32 B", 3, &socket<Style::approximately, false, 256, true>},
+      {"hbm_b_transport_sequential", "request of 32 B", 8, &socket<Style::loosely, false>},
+      {"hbm_b_transport_random", "request of 32 B", 20, &socket<Style::loosely, true>},
+      {"hbm_b_transport_fast_256B", "burst of 32 B", 3, &socket<Style::loosely, false, 256, true>},
   };
   return list;
 }

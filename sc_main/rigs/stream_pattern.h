@@ -4,8 +4,17 @@
 #include <vector>
 
 #include "models/hbm/channel_gaps.h"
+#include "tlm/machine/run_options.h"
 
 namespace kernbench {
+
+/// Of a memory alone on a bench: no contents.
+inline RunOptions timing_only(bool fast) {
+  RunOptions options;
+  options.data = false;
+  if (fast) options.fidelity.hbm = Grade::fast;
+  return options;
+}
 
 /// The place of every burst of a synthetic stream on one HBM channel, as bench/reference/hbm/README.md defines them.
 ///
