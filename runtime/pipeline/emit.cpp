@@ -13,6 +13,14 @@ namespace kernbench::pipeline {
 
 namespace {
 std::string sizes_text(const std::vector<std::int64_t>& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+
+Node node_of(Op op, std::vector<std::size_t> inputs, TensorType type) {
+  Node node;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.type = std::move(type);
+  return node;
+}
 }  // namespace
 
 std::optional<std::vector<std::int64_t>> broadcast(const std::vector<std::int64_t>& a,
@@ -75,10 +83,8 @@ void Emitter::need_same_type(Id a, Id b) const {
 }
 
 Emitter::Id Emitter::input(std::size_t number, const TensorType& type) {
-  Node node;
-  node.op = Op::input;
+  Node node = node_of(Op::input, {}, type);
   node.number_of = number;
-  node.type = type;
   return add(std::move(node));
 }
 
@@ -101,18 +107,11 @@ Emitter::Id Emitter::view(Id x, Sizes shape) {
     known = count;
   }
   if (known != count) throw refused;
-  Node node;
-  node.op = Op::view;
-  node.inputs = {x};
-  node.type = {std::move(shape), type(x).dtype};
-  return add(std::move(node));
+  return add(node_of(Op::view, {x}, {std::move(shape), type(x).dtype}));
 }
 
 Emitter::Id Emitter::strided(Id x, Sizes shape, Sizes strides, std::int64_t offset) {
-  Node node;
-  node.op = Op::strided;
-  node.inputs = {x};
-  node.type = {std::move(shape), type(x).dtype};
+  Node node = node_of(Op::strided, {x}, {std::move(shape), type(x).dtype});
   node.strides = std::move(strides);
   node.offset = offset;
   return add(std::move(node));
@@ -194,11 +193,8 @@ Emitter::Id Emitter::select(Id x, std::int64_t given, std::int64_t index) {
 Emitter::Id Emitter::cat(const std::vector<Id>& parts, std::int64_t given) {
   if (parts.empty()) throw EmitError{"there is nothing to set side by side", "give a list of tensors"};
   const std::int64_t at = dim(parts.front(), given);
-  Node node;
-  node.op = Op::cat;
-  node.inputs = parts;
+  Node node = node_of(Op::cat, parts, type(parts.front()));
   node.dims = {at};
-  node.type = type(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
     Sizes shape = type(parts[i]).shape;
     need_same_type(parts.front(), parts[i]);
@@ -235,13 +231,7 @@ Emitter::Sizes Emitter::split_sizes(Id x, const Sizes& sizes, bool one_size, std
   return sizes;
 }
 
-Emitter::Id Emitter::cast(Id x, DType dtype) {
-  Node node;
-  node.op = Op::cast;
-  node.inputs = {x};
-  node.type = {type(x).shape, dtype};
-  return add(std::move(node));
-}
+Emitter::Id Emitter::cast(Id x, DType dtype) { return add(node_of(Op::cast, {x}, {type(x).shape, dtype})); }
 
 Emitter::Id Emitter::unary(Id x, Unary op) {
   if (op == Unary::relu || op == Unary::neg) {
@@ -249,10 +239,7 @@ Emitter::Id Emitter::unary(Id x, Unary op) {
   } else {
     need_float(x, "its operand");
   }
-  Node node;
-  node.op = Op::unary;
-  node.inputs = {x};
-  node.type = type(x);
+  Node node = node_of(Op::unary, {x}, type(x));
   node.unary = op;
   return add(std::move(node));
 }
@@ -266,10 +253,7 @@ Emitter::Id Emitter::binary(Id a, Id b, Binary op) {
   if (!shape)
     throw EmitError{fmt::format("{} and {} do not broadcast to one shape", type(a).str(), type(b).str()),
                     "from the last on, dimensions are equal or one of them is 1"};
-  Node node;
-  node.op = Op::binary;
-  node.inputs = {a, b};
-  node.type = {*shape, type(a).dtype};
+  Node node = node_of(Op::binary, {a, b}, {*shape, type(a).dtype});
   node.binary = op;
   return add(std::move(node));
 }
@@ -283,10 +267,7 @@ Emitter::Id Emitter::with_number(Id a, double number, Binary op) {
     if (number != std::floor(number) || number < -limit || number > limit - 1)
       throw EmitError{fmt::format("{} with the number {}", type(a).str(), number), "cast the tensor before"};
   }
-  Node node;
-  node.op = Op::binary;
-  node.inputs = {a};
-  node.type = type(a);
+  Node node = node_of(Op::binary, {a}, type(a));
   node.binary = op;
   node.number = number;
   return add(std::move(node));
@@ -302,11 +283,7 @@ Emitter::Id Emitter::where(Id mask, Id a, Id b) {
     throw EmitError{
         fmt::format("{}, {} and {} do not broadcast to one shape", type(mask).str(), type(a).str(), type(b).str()),
         "from the last on, dimensions are equal or 1"};
-  Node node;
-  node.op = Op::where;
-  node.inputs = {mask, a, b};
-  node.type = {*shape, type(a).dtype};
-  return add(std::move(node));
+  return add(node_of(Op::where, {mask, a, b}, {*shape, type(a).dtype}));
 }
 
 Emitter::Id Emitter::reduce(Id x, Sizes dims, bool keep, Reduction reduction) {
@@ -321,10 +298,7 @@ Emitter::Id Emitter::reduce(Id x, Sizes dims, bool keep, Reduction reduction) {
   if (dims.empty()) {
     for (std::int64_t i = 0; i < rank(x); ++i) gone.insert(i);
   }
-  Node node;
-  node.op = Op::reduce;
-  node.inputs = {x};
-  node.type.dtype = type(x).dtype;
+  Node node = node_of(Op::reduce, {x}, {{}, type(x).dtype});
   node.reduction = reduction;
   for (std::int64_t i = 0; i < rank(x); ++i) {
     const bool reduced = gone.count(i) > 0;
@@ -337,10 +311,7 @@ Emitter::Id Emitter::reduce(Id x, Sizes dims, bool keep, Reduction reduction) {
 
 Emitter::Id Emitter::softmax(Id x, std::int64_t given) {
   need_float(x, "its operand");
-  Node node;
-  node.op = Op::softmax;
-  node.inputs = {x};
-  node.type = type(x);
+  Node node = node_of(Op::softmax, {x}, type(x));
   node.dims = {dim(x, given)};
   return add(std::move(node));
 }
@@ -352,9 +323,7 @@ Emitter::Id Emitter::norm(Id x, const Sizes& shape, const Id* weight, const Id* 
       !std::equal(shape.begin(), shape.end(), whole.end() - static_cast<std::ptrdiff_t>(shape.size())))
     throw EmitError{fmt::format("normalized_shape is {}, but its operand is {}", sizes_text(shape), type(x).str()),
                     "give the operand's last dimensions"};
-  Node node;
-  node.op = Op::norm;
-  node.inputs = {x};
+  Node node = node_of(Op::norm, {x}, type(x));
   for (const Id* factor : {weight, bias}) {
     if (factor == nullptr) continue;
     need_same_type(x, *factor);
@@ -364,7 +333,6 @@ Emitter::Id Emitter::norm(Id x, const Sizes& shape, const Id* weight, const Id* 
                       fmt::format("give the shape {}", sizes_text(shape))};
     node.inputs.push_back(*factor);
   }
-  node.type = type(x);
   node.dims = {static_cast<std::int64_t>(shape.size())};
   node.epsilon = epsilon;
   node.rms = rms;
@@ -391,10 +359,7 @@ Emitter::Id Emitter::matmul(Id a, Id b, bool transposed) {
             "{} and {} cannot be multiplied{}", type(a).str(), type(b).str(),
             k != depth ? fmt::format(": {} columns meet {} {}", k, depth, transposed ? "columns" : "rows") : ""),
         k != depth ? "change one of the shapes, or transpose it" : "dimensions before the matrices are equal or 1"};
-  Node node;
-  node.op = Op::matmul;
-  node.inputs = {a, b};
-  node.type = {*batch, type(a).dtype};
+  Node node = node_of(Op::matmul, {a, b}, {*batch, type(a).dtype});
   node.type.shape.push_back(m);
   node.type.shape.push_back(n);
   node.transposed = transposed;
@@ -412,10 +377,7 @@ Emitter::Id Emitter::embedding(Id table, Id indices) {
   const DType index = type(indices).dtype;
   if (index != DType::i64 && index != DType::i32)
     throw EmitError{fmt::format("the indices are {}", type(indices).str()), "give i64 or i32"};
-  Node node;
-  node.op = Op::embedding;
-  node.inputs = {table, indices};
-  node.type = {type(indices).shape, type(table).dtype};
+  Node node = node_of(Op::embedding, {table, indices}, {type(indices).shape, type(table).dtype});
   node.type.shape.push_back(type(table).shape[1]);
   return add(std::move(node));
 }
@@ -431,10 +393,7 @@ Emitter::Id Emitter::attention(Id q, Id k, Id v, const Id* mask, bool causal, do
     throw EmitError{
         fmt::format("query {}, key {} and value {} do not fit", type(q).str(), type(k).str(), type(v).str()),
         "give [..., L, E], [..., S, E] and [..., S, Ev] with the same dimensions in front"};
-  Node node;
-  node.op = Op::attention;
-  node.inputs = {q, k, v};
-  node.type = {qs, type(q).dtype};
+  Node node = node_of(Op::attention, {q, k, v}, {qs, type(q).dtype});
   node.type.shape.back() = vs.back();
   node.causal = causal;
   node.scale = scale;

@@ -6,10 +6,6 @@
 
 namespace kernbench::pipeline {
 
-namespace {
-Shape folded(const std::vector<std::int64_t>& shape) { return shape.empty() ? Shape{1, 1} : fold_shape(shape); }
-}  // namespace
-
 DPPolicy Lowering::dense() { return tp::dense_rows(); }
 
 bool Buffer::linear() const {
@@ -20,7 +16,7 @@ bool Buffer::linear() const {
 int Lowering::add_buffer(const std::string& name, const TensorType& type, const DPPolicy& policy) {
   Buffer made;
   made.name = name;
-  made.shape = folded(type.shape);
+  made.shape = fold_of(type.shape);
   made.dtype = type.dtype;
   made.policy = policy;
   slot_.buffers.push_back(std::move(made));
@@ -40,7 +36,7 @@ int Lowering::placed(const Value& value, const DPPolicy& policy, std::vector<Ste
 }
 
 int Lowering::linear(const Value& value, std::vector<Step>& steps) {
-  if (value.buffer < 0) return placed(value, folded(value.type.shape).rows == 1 ? DPPolicy() : dense(), steps);
+  if (value.buffer < 0) return placed(value, fold_of(value.type.shape).rows == 1 ? DPPolicy() : dense(), steps);
   const Buffer& from = buffer(value.buffer);
   if (from.linear()) return value.buffer;
   const TensorType type{{from.shape.rows, from.shape.cols}, from.dtype};

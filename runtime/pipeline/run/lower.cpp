@@ -10,8 +10,6 @@ namespace {
 
 using Sizes = std::vector<std::int64_t>;
 
-Shape fold_of(const Sizes& shape) { return shape.empty() ? Shape{1, 1} : fold_shape(shape); }
-
 /// The epilogue of a GEMM that an operation can be.
 std::optional<Activation> epilogue_of(const Node& node) {
   if (node.op != Op::unary) return std::nullopt;

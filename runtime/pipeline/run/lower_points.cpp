@@ -53,10 +53,7 @@ PointOp point_op_of(const Node& node) {
 std::optional<std::pair<std::int64_t, std::int64_t>> distances(const std::vector<std::int64_t>& operand,
                                                                const std::vector<std::int64_t>& result) {
   const std::int64_t width = result.empty() ? 1 : result.back(), own = operand.empty() ? 1 : operand.back();
-  std::int64_t count = 1, whole = 1;
-  for (const std::int64_t size : operand) count *= size;
-  for (const std::int64_t size : result) whole *= size;
-  const std::int64_t rows = count / own, height = whole / width;
+  const std::int64_t rows = count_of(operand) / own, height = count_of(result) / width;
   if (rows != 1 && rows != height) return std::nullopt;  // some leading dimensions are broadcast, others not
   return std::pair(rows == 1 ? 0 : own, own == 1 ? 0 : std::int64_t{1});
 }
@@ -69,7 +66,7 @@ void Lowering::lower_points(std::size_t number) {
   call.op = point_op_of(node);
   call.with_number = node.op == Op::binary && node.inputs.size() == 1;
   call.number = node.number;
-  const Shape shape = node.type.shape.empty() ? Shape{1, 1} : fold_shape(node.type.shape);
+  const Shape shape = fold_of(node.type.shape);
 
   // As the first operand of the whole shape lies, if the others lie likewise or are one row.
   const Value* like = nullptr;

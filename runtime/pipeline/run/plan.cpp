@@ -223,7 +223,7 @@ class Planner {
       Lowering lowering(*member.slot, options_);
       int in = lowering.placed(*member.in, DPPolicy(), member.plan.before);
       const Dims& shape = member.in->type.shape;
-      const Shape fold = shape.empty() ? Shape{1, 1} : fold_shape(shape);
+      const Shape fold = fold_of(shape);
       if (linear || forms.size() > 1) {
         const Buffer held = lowering.buffer(in);
         const bool there = held.shape == fold && to_string(held.policy) == to_string(Lowering::dense());

@@ -25,6 +25,9 @@ struct Buffer {
   bool linear() const;     ///< elements lie one after the other in virtual memory
 };
 
+/// What a buffer's two dimensions are; a single element is 1 x 1.
+inline Shape fold_of(const std::vector<std::int64_t>& shape) { return shape.empty() ? Shape{1, 1} : fold_shape(shape); }
+
 /// A value of a graph: a buffer's elements in the order of a shape, or a constant that has no place yet.
 struct Value {
   int buffer = -1;
