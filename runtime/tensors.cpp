@@ -208,15 +208,9 @@ void TensorMemory::host_copies(const Tensor::State& tensor, std::vector<HostCopy
     PhysicalAddress address = PhysicalAddress::hbm(tensor.owner(copy.shard), tensor.offsets[copy.shard]);
     address.offset += copy.offset;
     const std::uint16_t stream = copy_stream(rank, i);
-    if (write) {
-      states.push_back(runtime_.messages.submit(MemoryWriteMessage{address, std::move(copy.data)}, rank, tensor.sip,
-                                                stream, {}, tensor.name));
-    } else {
-      MemoryReadMessage read;
-      read.from = address;
-      read.bytes = copy.data.size();
-      states.push_back(runtime_.messages.submit(std::move(read), rank, tensor.sip, stream, {}, tensor.name));
-    }
+    decltype(Message::body) body = MemoryReadMessage{address, {}, copy.data.size()};
+    if (write) body = MemoryWriteMessage{address, std::move(copy.data)};
+    states.push_back(runtime_.messages.submit(std::move(body), rank, tensor.sip, stream, {}, tensor.name));
   }
   for (const auto& state : states) runtime_.messages.await(state);
   for (std::size_t i = 0; i < copies.size(); ++i) {

@@ -167,10 +167,7 @@ void MoeMlp::prepare(const MoeTensors& tensors) const {
 std::vector<std::int32_t> MoeMlp::choices(const MoeTensors& tensors) const {
   Context& context = state_.context();
   const Tensor& from = ranks() > 1 ? tensors.all_chosen : tensors.chosen;
-  MemoryReadMessage read;
-  read.from = from.pa(0);
-  read.bytes = from.bytes();
-  const Handle handle = context.submit(std::move(read));
+  const Handle handle = context.submit(MemoryReadMessage{from.pa(0), {}, from.bytes()});
   context.wait(handle);
   if (options_.run.assumed)
     return assumed_choices(*options_.run.assumed, tensors.tokens, options_.experts, options_.per_token);

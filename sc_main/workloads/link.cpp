@@ -232,15 +232,8 @@ class Link final : public Workload {
     const Tensor tensor = ctx.zeros({1, static_cast<std::int64_t>(most)}, DType::i8, one, "link");
     const PhysicalAddress home = tensor.pa(0);
     const auto once = [&](bool write, std::uint64_t bytes) {
-      Handle handle;
-      if (write) {
-        handle = ctx.submit(MemoryWriteMessage{home, std::vector<std::uint8_t>(bytes)});
-      } else {
-        MemoryReadMessage read;
-        read.from = home;
-        read.bytes = bytes;
-        handle = ctx.submit(std::move(read));
-      }
+      const Handle handle = write ? ctx.submit(MemoryWriteMessage{home, std::vector<std::uint8_t>(bytes)})
+                                  : ctx.submit(MemoryReadMessage{home, {}, bytes});
       ctx.wait(handle);
       return static_cast<double>(handle.completed() - handle.submitted()) / 1e3;
     };

@@ -96,10 +96,7 @@ class Probe final : public Workload {
       add_row(name, names::pe(first), 1, bytes, {ns, ns, copy.message().spent}, edges, report);
     };
     host_row("h2d", ctx.submit(MemoryWriteMessage{home, std::vector<std::uint8_t>(bytes)}), true);
-    MemoryReadMessage read;
-    read.from = home;
-    read.bytes = bytes;
-    host_row("d2h", ctx.submit(std::move(read)), false);
+    host_row("d2h", ctx.submit(MemoryReadMessage{home, {}, bytes}), false);
 
     Tensor remote;
     if (map.has(opposite(first))) {
