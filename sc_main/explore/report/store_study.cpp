@@ -1,6 +1,7 @@
 #include "sc_main/explore/report/store_study.h"
 
 #include <SQLiteCpp/Statement.h>
+#include <SQLiteCpp/VariadicBind.h>
 
 #include <fmt/format.h>
 
@@ -236,8 +237,7 @@ class Reader {
       SQLite::Statement rows(database_,
                              "SELECT o.value, (SELECT COUNT(*) FROM sweep_points b WHERE b.sweep = o.sweep AND "
                              "b.position < o.position) FROM objective_values o WHERE o.sweep = ? AND o.name = ?");
-      rows.bind(1, name_);
-      rows.bind(2, metric.column.name);
+      SQLite::bind(rows, name_, metric.column.name);
       while (rows.executeStep()) {
         if (rows.getColumn(0).isNull()) continue;
         values[static_cast<std::size_t>(rows.getColumn(1).getInt64())] = rows.getColumn(0).getDouble();
@@ -288,8 +288,7 @@ class Reader {
     SQLite::Statement runs(database_,
                            "SELECT r.sweep, r.algorithm, r.seed FROM search_runs r JOIN sweeps s ON s.name = r.sweep "
                            "WHERE s.axes = ? AND s.objectives = ? ORDER BY r.algorithm, r.seed, r.sweep");
-    runs.bind(1, axes_text_);
-    runs.bind(2, objectives_text_);
+    SQLite::bind(runs, axes_text_, objectives_text_);
     while (runs.executeStep()) {
       SearchRun run;
       run.algorithm = runs.getColumn(1).getString();
@@ -318,9 +317,7 @@ class Reader {
                              "SELECT s.key, o.value FROM sweeps w JOIN sweep_points s ON s.sweep = w.name JOIN "
                              "objective_values o ON o.sweep = s.sweep AND o.position = s.position "
                              "WHERE w.axes = ? AND w.objectives = ? AND o.name = ?");
-      rows.bind(1, axes_text_);
-      rows.bind(2, objectives_text_);
-      rows.bind(3, study_.metrics[i].column.name);
+      SQLite::bind(rows, axes_text_, objectives_text_, study_.metrics[i].column.name);
       while (rows.executeStep()) {
         search::Costs& known = costs[rows.getColumn(0).getString()];
         known.resize(objectives, kNoFigure);

@@ -1,12 +1,10 @@
 #include "sc_main/explore/search/study.h"
 
-#include <SQLiteCpp/Statement.h>
-#include <SQLiteCpp/Transaction.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "sc_main/explore/sweep/execute.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 #include "waves/output_file.h"
@@ -84,13 +82,9 @@ Result StudySearch::execute(const Shown& shown) {
   problem.run = [this](const std::vector<Candidate>& candidates) { return run(candidates); };
   try {
     store_.database().exec(kTables);
-    SQLite::Statement row(store_.database(), "INSERT OR REPLACE INTO search_runs VALUES(?, ?, ?, ?, ?, NULL)");
-    row.bind(1, file_.name);
-    row.bind(2, options_.algorithm);
-    row.bind(3, static_cast<std::int64_t>(options_.seed));
-    row.bind(4, static_cast<std::int64_t>(options_.population));
-    row.bind(5, static_cast<std::int64_t>(options_.budget));
-    row.exec();
+    sweep::execute(store_.database(), "INSERT OR REPLACE INTO search_runs VALUES(?, ?, ?, ?, ?, NULL)", file_.name,
+                   options_.algorithm, static_cast<std::int64_t>(options_.seed),
+                   static_cast<std::int64_t>(options_.population), static_cast<std::int64_t>(options_.budget));
     Result result = search(problem, options_, [&](const Generation& generation, const std::vector<Found>& found) {
       const std::vector<FrontPoint> members = front(found);
       note(generation, members);
@@ -103,14 +97,10 @@ Result StudySearch::execute(const Shown& shown) {
                         "loosen a constraint, or give axes that it allows");
     }
     evaluator_.check_objectives();
-    SQLite::Statement reference(store_.database(), "UPDATE search_runs SET reference = ? WHERE sweep = ?");
-    reference.bind(1, nlohmann::ordered_json(to_costs(file_.objectives, result.reference)).dump());
-    reference.bind(2, file_.name);
-    reference.exec();
-    SQLite::Statement rest(store_.database(), "DELETE FROM search_generations WHERE sweep = ? AND generation > ?");
-    rest.bind(1, file_.name);
-    rest.bind(2, result.generations.back().number);
-    rest.exec();
+    sweep::execute(store_.database(), "UPDATE search_runs SET reference = ? WHERE sweep = ?",
+                   nlohmann::ordered_json(to_costs(file_.objectives, result.reference)).dump(), file_.name);
+    sweep::execute(store_.database(), "DELETE FROM search_generations WHERE sweep = ? AND generation > ?", file_.name,
+                   result.generations.back().number);
     return result;
   } catch (const SQLite::Exception& error) {
     throw OutputError("cannot write '" + store_.path() + "': " + error.what());
@@ -156,14 +146,9 @@ std::vector<FrontPoint> StudySearch::front(const std::vector<Found>& found) cons
 void StudySearch::note(const Generation& generation, const std::vector<FrontPoint>& front) {
   nlohmann::ordered_json keys = nlohmann::ordered_json::array();
   for (const FrontPoint& point : front) keys.push_back(point.key);
-  SQLite::Statement row(store_.database(), "INSERT OR REPLACE INTO search_generations VALUES(?, ?, ?, ?, ?, ?)");
-  row.bind(1, file_.name);
-  row.bind(2, generation.number);
-  row.bind(3, static_cast<std::int64_t>(generation.evaluated));
-  row.bind(4, static_cast<std::int64_t>(generation.front));
-  row.bind(5, generation.hypervolume);
-  row.bind(6, keys.dump());
-  row.exec();
+  sweep::execute(store_.database(), "INSERT OR REPLACE INTO search_generations VALUES(?, ?, ?, ?, ?, ?)", file_.name,
+                 generation.number, static_cast<std::int64_t>(generation.evaluated),
+                 static_cast<std::int64_t>(generation.front), generation.hypervolume, keys.dump());
 }
 
 }  // namespace kernbench::search

@@ -1,6 +1,5 @@
 #include "sc_main/explore/sweep/store.h"
 
-#include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -9,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "sc_main/explore/sweep/execute.h"
 #include "sc_main/explore/sweep/stored_json.h"
 #include "sc_main/explore/sweep/task.h"
 #include "sc_main/run/usage_error.h"
@@ -95,12 +95,6 @@ void share(SQLite::Database& database) {
   }
 }
 
-void bind_text_or_null(SQLite::Statement& statement, int index, const std::string& text) {
-  if (text.empty())
-    statement.bind(index);
-  else
-    statement.bind(index, text);
-}
 }  // namespace
 
 Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), database_(open(path, mode)) {
@@ -139,26 +133,15 @@ void Store::begin(const SweepFile& file, const std::string& kind, const std::str
   guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_, kAtOnce);
     SQLite::Statement same(database_, "SELECT 1 FROM sweeps WHERE name = ? AND kind = ? AND text = ? AND build = ?");
-    same.bind(1, file.name);
-    same.bind(2, kind);
-    same.bind(3, file.text);
-    same.bind(4, build_id());
+    SQLite::bind(same, file.name, kind, file.text, build_id());
     if (!same.executeStep()) {
       for (const char* table : {"sweep_points", "objective_values"}) {
-        SQLite::Statement forget(database_, fmt::format("DELETE FROM {} WHERE sweep = ?", table));
-        forget.bind(1, file.name);
-        forget.exec();
+        execute(database_, fmt::format("DELETE FROM {} WHERE sweep = ?", table), file.name);
       }
     }
-    SQLite::Statement note(database_, "INSERT OR REPLACE INTO sweeps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    int column = 0;
-    for (const std::string& text : {file.name, kind, file.path, file.text, std::string(to_string(file.method))})
-      note.bind(++column, text);
-    note.bind(++column, static_cast<std::int64_t>(file.seed));
-    for (const std::string& text : {std::string(kVersion), build_id(), base_command, json_text(file.axes_json()),
-                                    json_text(file.objectives_json())})
-      note.bind(++column, text);
-    note.exec();
+    execute(database_, "INSERT OR REPLACE INTO sweeps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", file.name, kind,
+            file.path, file.text, to_string(file.method), static_cast<std::int64_t>(file.seed), kVersion, build_id(),
+            base_command, json_text(file.axes_json()), json_text(file.objectives_json()));
     transaction.commit();
   });
 }
@@ -167,20 +150,12 @@ void Store::list(const std::string& sweep, std::size_t position, const std::stri
                  const nlohmann::ordered_json& coordinates, const nlohmann::ordered_json& settings) {
   guarded(path_, "write", [&] {
     // What another point left at this place is none of this one's.
-    SQLite::Statement forget(database_,
-                             "DELETE FROM objective_values WHERE sweep = ?1 AND position = ?2 AND EXISTS (SELECT 1 "
-                             "FROM sweep_points WHERE sweep = ?1 AND position = ?2 AND key <> ?3)");
-    forget.bind(1, sweep);
-    forget.bind(2, static_cast<std::int64_t>(position));
-    forget.bind(3, key);
-    forget.exec();
-    SQLite::Statement insert(database_, "INSERT OR REPLACE INTO sweep_points VALUES (?, ?, ?, ?, ?)");
-    insert.bind(1, sweep);
-    insert.bind(2, static_cast<std::int64_t>(position));
-    insert.bind(3, key);
-    insert.bind(4, json_text(coordinates));
-    insert.bind(5, json_text(settings));
-    insert.exec();
+    execute(database_,
+            "DELETE FROM objective_values WHERE sweep = ?1 AND position = ?2 AND EXISTS (SELECT 1 FROM sweep_points "
+            "WHERE sweep = ?1 AND position = ?2 AND key <> ?3)",
+            sweep, static_cast<std::int64_t>(position), key);
+    execute(database_, "INSERT OR REPLACE INTO sweep_points VALUES (?, ?, ?, ?, ?)", sweep,
+            static_cast<std::int64_t>(position), key, json_text(coordinates), json_text(settings));
   });
 }
 
@@ -233,38 +208,20 @@ std::map<std::string, double> Store::metrics(const std::string& key) {
 void Store::add(const PointIdentity& point, const Record& record, const std::vector<ObjectiveValue>& objectives) {
   guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_, kAtOnce);
-    SQLite::Statement row(database_,
-                          "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-    row.bind(1, record.key);
-    row.bind(2, to_string(record.status));
-    row.bind(3, record.exit_code);
-    bind_text_or_null(row, 4, record.error);
-    row.bind(5, kVersion);
-    row.bind(6, build_id());
-    row.bind(7, point.workload);
-    row.bind(8, point.command);
-    bind_text_or_null(row, 9, point.config_hash);
-    bind_text_or_null(row, 10, record.result.is_null() ? std::string() : json_text(record.result));
-    row.bind(11, record.wall_s);
-    row.bind(12, record.cpu_s);
-    row.bind(13, static_cast<std::int64_t>(record.peak_rss_bytes));
-    row.bind(14, record.finished);
-    row.bind(15, record.attempt);
-    row.exec();
+    execute(database_,
+            "INSERT OR REPLACE INTO points VALUES (?, ?, ?, NULLIF(?, ''), ?, ?, ?, ?, NULLIF(?, ''), NULLIF(?, ''), "
+            "?, ?, ?, ?, ?)",
+            record.key, to_string(record.status), record.exit_code, record.error, kVersion, build_id(), point.workload,
+            point.command, point.config_hash, record.result.is_null() ? std::string() : json_text(record.result),
+            record.wall_s, record.cpu_s, static_cast<std::int64_t>(record.peak_rss_bytes), record.finished,
+            record.attempt);
     if (!point.config_hash.empty()) {
-      SQLite::Statement config(database_, "INSERT OR IGNORE INTO configs VALUES (?, ?)");
-      config.bind(1, point.config_hash);
-      config.bind(2, point.config);
-      config.exec();
+      execute(database_, "INSERT OR IGNORE INTO configs VALUES (?, ?)", point.config_hash, point.config);
     }
-    SQLite::Statement forget(database_, "DELETE FROM metrics WHERE key = ?");
-    forget.bind(1, record.key);
-    forget.exec();
+    execute(database_, "DELETE FROM metrics WHERE key = ?", record.key);
     SQLite::Statement metric(database_, "INSERT INTO metrics VALUES (?, ?, ?)");
     for (const auto& [name, value] : metrics_of(record.result)) {
-      metric.bind(1, record.key);
-      metric.bind(2, name);
-      metric.bind(3, value);
+      SQLite::bind(metric, record.key, name, value);
       metric.exec();
       metric.reset();
     }
@@ -284,10 +241,8 @@ void Store::add(const std::vector<ObjectiveValue>& objectives) {
 void Store::insert(const std::vector<ObjectiveValue>& objectives) {
   SQLite::Statement row(database_, "INSERT OR REPLACE INTO objective_values VALUES (?, ?, ?, ?)");
   for (const ObjectiveValue& objective : objectives) {
-    row.bind(1, objective.sweep);
-    row.bind(2, static_cast<std::int64_t>(objective.position));
-    row.bind(3, objective.objective);
-    row.bind(4, objective.value);
+    SQLite::bind(row, objective.sweep, static_cast<std::int64_t>(objective.position), objective.objective,
+                 objective.value);
     row.exec();
     row.reset();
   }
