@@ -81,12 +81,9 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
 }
 
 Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) {
-  std::uint64_t offset = 0;
-  const tlm::tlm_response_status status = locate(port, payload, offset);
-  if (status != tlm::TLM_OK_RESPONSE) {
-    payload.set_response_status(status);
-    return start + config.controller_latency;
-  }
+  const std::optional<std::uint64_t> located = locate(port, payload);
+  if (!located) return start + config.controller_latency;
+  const std::uint64_t offset = *located;
   apply(port, payload, offset);
   const bool write = payload.is_write();
   const std::uint64_t end = offset + payload.get_data_length();
@@ -125,12 +122,10 @@ Ps Hbm::Impl::serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) 
 }
 
 unsigned Hbm::Impl::debug(unsigned port, tlm::tlm_generic_payload& payload) {
-  std::uint64_t offset = 0;
-  const tlm::tlm_response_status status = locate(port, payload, offset);
-  payload.set_response_status(status);
-  if (status != tlm::TLM_OK_RESPONSE || !options.data) return 0;
+  const std::optional<std::uint64_t> offset = locate(port, payload);
+  if (!offset || !options.data) return 0;
   if (!contents[port]) contents[port] = std::make_unique<SparseMemory>(options.debug);
-  memory_access::apply(payload, offset, *contents[port]);
+  memory_access::apply(payload, *offset, *contents[port]);
   return payload.get_data_length();
 }
 

@@ -72,7 +72,8 @@ struct Hbm::Impl final : MemoryBackend {
   Ps serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) override;
   unsigned debug(unsigned port, tlm::tlm_generic_payload& payload) override;
 
-  tlm::tlm_response_status locate(unsigned port, const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const;
+  /// Offset of the bytes; nothing if they cannot be served. Sets the response status.
+  std::optional<std::uint64_t> locate(unsigned port, tlm::tlm_generic_payload& payload) const;
   void apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset);
   Channel& channel(unsigned index) { return channels[index] ? *channels[index] : make_channel(index); }
   Channel& make_channel(unsigned index);

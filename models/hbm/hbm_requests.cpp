@@ -21,10 +21,9 @@ Hbm::Impl::Channel& Hbm::Impl::make_channel(unsigned index) {
   return *slot;
 }
 
-tlm::tlm_response_status Hbm::Impl::locate(unsigned port, const tlm::tlm_generic_payload& payload,
-                                           std::uint64_t& offset) const {
+std::optional<std::uint64_t> Hbm::Impl::locate(unsigned port, tlm::tlm_generic_payload& payload) const {
   const std::uint64_t base = bases[port];
-  offset = payload.get_address() - base;
+  std::uint64_t offset = payload.get_address() - base;
   constexpr std::uint64_t kForeign = ~std::uint64_t{0};
   if (payload.get_address() < base || offset > PhysicalAddress::kMaxOffset) offset = kForeign;
   return memory_access::check(payload, offset, slice_bytes);
@@ -32,7 +31,6 @@ tlm::tlm_response_status Hbm::Impl::locate(unsigned port, const tlm::tlm_generic
 
 void Hbm::Impl::apply(unsigned port, tlm::tlm_generic_payload& payload, std::uint64_t offset) {
   bytes += payload.get_data_length();
-  payload.set_response_status(tlm::TLM_OK_RESPONSE);
   if (!options.data) return;
   if (!contents[port]) contents[port] = std::make_unique<SparseMemory>(options.debug);
   if (!memory_access::apply(payload, offset, *contents[port]) && unwritten_reports++ < 10)
@@ -185,10 +183,8 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
 bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
   std::uint32_t id = waiting[port];
   if (id == kNoAccess) {
-    std::uint64_t offset = 0;
-    const tlm::tlm_response_status status = locate(port, payload, offset);
-    if (status != tlm::TLM_OK_RESPONSE) {
-      payload.set_response_status(status);
+    const std::optional<std::uint64_t> offset = locate(port, payload);
+    if (!offset) {
       ports[port]->respond(payload, queue.now() + config.controller_latency);
       return true;
     }
@@ -198,8 +194,8 @@ bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
     access.payload = &payload;
     access.port = port;
     access.arrived = ports[port]->arrival();
-    access.offset = offset;
-    access.end = offset + payload.get_data_length();
+    access.offset = *offset;
+    access.end = *offset + payload.get_data_length();
     access.next = piece_at(port, access.offset, access.end);
     measure(access);
   }

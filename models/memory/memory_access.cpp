@@ -4,7 +4,9 @@
 
 namespace kernbench::memory_access {
 
-tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity) {
+namespace {
+tlm::tlm_response_status status_of(const tlm::tlm_generic_payload& payload, std::uint64_t offset,
+                                   std::uint64_t capacity) {
   const std::uint64_t length = payload.get_data_length();
   if (!payload.is_read() && !payload.is_write()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
   if (length == 0 || (payload.get_streaming_width() != 0 && payload.get_streaming_width() < length)) {
@@ -15,6 +17,12 @@ tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uin
   }
   if (offset > capacity || length > capacity - offset) return tlm::TLM_ADDRESS_ERROR_RESPONSE;
   return tlm::TLM_OK_RESPONSE;
+}
+}  // namespace
+
+std::optional<std::uint64_t> check(tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity) {
+  payload.set_response_status(status_of(payload, offset, capacity));
+  return payload.is_response_ok() ? std::optional(offset) : std::nullopt;
 }
 
 bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents) {

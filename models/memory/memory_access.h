@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tlm>
 
@@ -8,12 +9,12 @@
 /// Functional side of an access: what a payload asks for, and its effect on contents. Takes no time.
 namespace kernbench::memory_access {
 
-/// TLM_OK_RESPONSE, or why the payload cannot be served by a memory of `capacity` bytes at `offset` of it. A streaming
-/// width of 0 counts as the data length.
-tlm::tlm_response_status check(const tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity);
+/// `offset` if a memory of `capacity` bytes can serve the payload there. Sets the response status: TLM_OK_RESPONSE, or
+/// why it cannot. A streaming width of 0 counts as the data length.
+std::optional<std::uint64_t> check(tlm::tlm_generic_payload& payload, std::uint64_t offset, std::uint64_t capacity);
 
 /// Reads or writes `contents`, byte enables respected. Returns false if tracked contents were read before written.
-/// REQUIRES: check() is TLM_OK_RESPONSE.
+/// REQUIRES: check() gave an offset.
 bool apply(tlm::tlm_generic_payload& payload, std::uint64_t offset, SparseMemory& contents);
 
 /// Reports a read of bytes that nobody wrote. `memory`: structural name.

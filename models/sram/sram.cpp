@@ -29,10 +29,8 @@ struct Sram::Impl final : MemoryBackend {
   }
 
   bool take(unsigned, tlm::tlm_generic_payload& payload) override {
-    std::uint64_t offset = 0;
-    const tlm::tlm_response_status status = locate(payload, offset);
-    if (status != tlm::TLM_OK_RESPONSE) {
-      payload.set_response_status(status);
+    const std::optional<std::uint64_t> offset = locate(payload);
+    if (!offset) {
       port.respond(payload, queue.now() + config.latency);
       return true;
     }
@@ -41,42 +39,37 @@ struct Sram::Impl final : MemoryBackend {
       return false;
     }
     const Ps now = queue.now();
-    const SramTiming::Span span = book(payload, offset, now);
+    const SramTiming::Span span = book(payload, *offset, now);
     if (Packet* packet = Packet::find(payload)) {
       const Ps total = span.end + config.latency - port.arrival();
-      const Ps own = std::min(total, timing.service(offset, payload.get_data_length()) + config.latency);
+      const Ps own = std::min(total, timing.service(*offset, payload.get_data_length()) + config.latency);
       packet->charge(Delay::memory, own);
       packet->charge(Delay::contention, total - own);
     }
     level(++in_service);
     queue.at(span.end, [this] { leave(); });
     Packet* packet = payload.is_read() ? Packet::find(payload) : nullptr;
-    const Ps first = span.begin + timing.service(offset, std::min(payload.get_data_length(), kMaxPacketBytes));
+    const Ps first = span.begin + timing.service(*offset, std::min(payload.get_data_length(), kMaxPacketBytes));
     port.respond(payload, answer_time(packet, first + config.latency, span.end + config.latency, now));
     return true;
   }
 
   Ps serve(unsigned, tlm::tlm_generic_payload& payload, Ps start) override {
-    std::uint64_t offset = 0;
-    const tlm::tlm_response_status status = locate(payload, offset);
-    payload.set_response_status(status);
-    if (status != tlm::TLM_OK_RESPONSE) return start + config.latency;
-    return book(payload, offset, start).end + config.latency;
+    const std::optional<std::uint64_t> offset = locate(payload);
+    return (offset ? book(payload, *offset, start).end : start) + config.latency;
   }
 
   unsigned debug(unsigned, tlm::tlm_generic_payload& payload) override {
-    std::uint64_t offset = 0;
-    const tlm::tlm_response_status status = locate(payload, offset);
-    payload.set_response_status(status);
-    if (status != tlm::TLM_OK_RESPONSE || !options.data) return 0;
-    memory_access::apply(payload, offset, contents);
+    const std::optional<std::uint64_t> offset = locate(payload);
+    if (!offset || !options.data) return 0;
+    memory_access::apply(payload, *offset, contents);
     return payload.get_data_length();
   }
 
-  /// An Sram does not know which cube it belongs to: the network brings it its own addresses only.
-  tlm::tlm_response_status locate(const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const {
-    constexpr std::uint64_t kForeign = ~std::uint64_t{0};
-    offset = kForeign;
+  /// Offset of the bytes; nothing if they cannot be served. Sets the response status. An Sram does not know which cube
+  /// it belongs to: the network brings it its own addresses only.
+  std::optional<std::uint64_t> locate(tlm::tlm_generic_payload& payload) const {
+    std::uint64_t offset = ~std::uint64_t{0};  // another memory's
     const std::uint64_t fields = payload.get_address() - (payload.get_address() & PhysicalAddress::kMaxOffset);
     const std::uint64_t cube_mask = (std::uint64_t{1} << 43) - 1;  // kind, unit and offset: docs/memory.md
     if ((fields & cube_mask) == PhysicalAddress::sram({0, 0}, 0).encode())
@@ -85,7 +78,6 @@ struct Sram::Impl final : MemoryBackend {
   }
 
   SramTiming::Span book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
-    payload.set_response_status(tlm::TLM_OK_RESPONSE);
     ++served.requests;
     served.bytes += payload.get_data_length();
     if (usage != nullptr) usage->busy(start, start, payload.get_data_length(), 1);

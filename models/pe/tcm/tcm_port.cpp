@@ -1,18 +1,15 @@
 #include "models/pe/tcm/tcm_port.h"
 
 #include <stdexcept>
-#include <string>
 
 #include "tlm/machine/names.h"
 
 namespace kernbench::pe {
 
 bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
-  std::uint64_t offset = 0;
-  const tlm::tlm_response_status status = locate(payload, offset);
-  payload.set_response_status(status);
+  const std::optional<std::uint64_t> offset = locate(payload);
   const Ps now = services_.now();
-  if (status != tlm::TLM_OK_RESPONSE) {
+  if (!offset) {
     port_.respond(payload, now);
     return true;
   }
@@ -20,7 +17,7 @@ bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
     blocked_ = true;
     return false;
   }
-  const Ps end = book(payload, offset, now);
+  const Ps end = book(payload, *offset, now);
   if (Packet* packet = Packet::find(payload)) {
     const Ps own =
         Rate(services_.config.tcm.bytes_per_second).time_for(payload.get_data_length()) + services_.config.tcm.latency;
@@ -41,46 +38,37 @@ bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
 }
 
 Ps TcmPort::serve(unsigned, tlm::tlm_generic_payload& payload, Ps start) {
-  std::uint64_t offset = 0;
-  const tlm::tlm_response_status status = locate(payload, offset);
-  payload.set_response_status(status);
-  return status == tlm::TLM_OK_RESPONSE ? book(payload, offset, start) : start;
+  const std::optional<std::uint64_t> offset = locate(payload);
+  return offset ? book(payload, *offset, start) : start;
 }
 
 unsigned TcmPort::debug(unsigned, tlm::tlm_generic_payload& payload) {
-  std::uint64_t offset = 0;
-  const tlm::tlm_response_status status = locate(payload, offset);
-  payload.set_response_status(status);
-  if (status != tlm::TLM_OK_RESPONSE || !services_.options.data) return 0;
-  memory_access::apply(payload, offset, services_.tcm.contents());
+  const std::optional<std::uint64_t> offset = locate(payload);
+  if (!offset || !services_.options.data) return 0;
+  memory_access::apply(payload, *offset, services_.tcm.contents());
   return payload.get_data_length();
 }
 
 /// Moves the data; when the access is complete.
 Ps TcmPort::book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
   if (services_.options.data && !memory_access::apply(payload, offset, services_.tcm.contents()) &&
-      services_.unwritten_reports++ < 10) {
-    SC_REPORT_WARNING(
-        "kernbench/unwritten",
-        (names::pe_part(services_.coord, "tcm") + ": a read of " + std::to_string(payload.get_data_length()) +
-         " B at " + PhysicalAddress::decode(payload.get_address()).str() + " returns bytes that nobody wrote")
-            .c_str());
-  }
+      services_.unwritten_reports++ < 10)
+    memory_access::warn_unwritten(names::pe_part(services_.coord, "tcm"), payload);
   const std::uint64_t bytes = payload.get_data_length();
   return payload.is_read() ? services_.tcm.reserve_read(start, offset, bytes)
                            : services_.tcm.reserve_write(start, offset, bytes);
 }
 
-tlm::tlm_response_status TcmPort::locate(const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const {
+std::optional<std::uint64_t> TcmPort::locate(tlm::tlm_generic_payload& payload) const {
   try {
     const PhysicalAddress address = PhysicalAddress::decode(payload.get_address());
-    offset = address.offset;
     if (address.kind == MemoryKind::tcm && PeCoord{address.sip, address.cube, address.unit} == services_.coord) {
-      return memory_access::check(payload, offset, services_.tcm.bytes());
+      return memory_access::check(payload, address.offset, services_.tcm.bytes());
     }
   } catch (const std::invalid_argument&) {  // the bits name no memory
   }
-  return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+  payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+  return std::nullopt;
 }
 
 }  // namespace kernbench::pe

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "models/memory/memory_port.h"
 #include "models/pe/services.h"
 
@@ -17,7 +19,8 @@ class TcmPort final : public MemoryBackend {
   unsigned debug(unsigned port, tlm::tlm_generic_payload& payload) override;
 
  private:
-  tlm::tlm_response_status locate(const tlm::tlm_generic_payload& payload, std::uint64_t& offset) const;
+  /// Offset of the bytes; nothing if they cannot be served. Sets the response status.
+  std::optional<std::uint64_t> locate(tlm::tlm_generic_payload& payload) const;
   Ps book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start);
 
   Services& services_;
