@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "ccl/import/msccl_import.h"
-#include "tlm/config/bounded_text.h"
+#include "tlm/config/config_node.h"
 #include "tlm/config/json_text.h"
 
 namespace kernbench::ccl {
@@ -64,16 +59,10 @@ Schedule parse_msccl(const std::string& text, const std::string& name, std::opti
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 Schedule read_msccl(const std::string& file, std::optional<int> ranks, int lambda) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw ConfigError(Location{file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
-  const std::optional<std::string> text = bounded_text(in, kMostBytes);
-  if (in.bad() || std::filesystem::is_directory(file)) {
-    throw ConfigError(Location{file, 0, 0}, "cannot be read: it is no file");
-  }
-  if (!text) throw ConfigError(Location{file, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
-  if (text->empty()) throw ConfigError(Location{file, 0, 0}, "the file is empty", "give an MSCCL algorithm file");
-  return parse_msccl(*text, file, ranks, lambda);
+  constexpr const char* kHint = "give an MSCCL algorithm file";
+  const std::string text = load_text(file, kMostBytes, kHint, "");
+  if (text.empty()) throw ConfigError(Location{file, 0, 0}, "the file is empty", kHint);
+  return parse_msccl(text, file, ranks, lambda);
 }
 
 }  // namespace kernbench::ccl

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <regex>
+#include <sstream>
 
-#include "tlm/config/bounded_text.h"
+#include "tlm/config/config_node.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::validate {
@@ -56,13 +56,8 @@ bool read_integer(const std::string& text, std::uint64_t& value) {
 }  // namespace
 
 Table::Table(const fs::path& file) : file_(file.string()), name_(file.stem().string()) {
-  std::ifstream in(file);
-  std::error_code ignored;
-  if (!in || fs::is_directory(file, ignored)) throw ConfigError({file_, 0, 0}, "cannot read this table");
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-  const std::optional<std::string> text = bounded_text(in, kMostBytes);
-  if (!text) throw ConfigError({file_, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
-  std::istringstream lines(*text);
+  std::istringstream lines(load_text(file_, kMostBytes, "give a CSV table", ""));
   unsigned number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;

@@ -368,7 +368,8 @@ TEST(Msccl, SaysWhyAFileCannotBeRead) {
   };
   const std::string nowhere = folder.file("nowhere.xml"), empty = folder.file("empty.xml");
   EXPECT_EQ(error_of_file(nowhere), nowhere + ": error: cannot be read: No such file or directory");
-  EXPECT_EQ(error_of_file(folder.path().string()), folder.path().string() + ": error: cannot be read: it is no file");
+  EXPECT_EQ(error_of_file(folder.path().string()),
+            folder.path().string() + ": error: is a directory\n  hint: give an MSCCL algorithm file");
   std::ofstream{empty};
   EXPECT_EQ(error_of_file(empty), empty + ": error: the file is empty\n  hint: give an MSCCL algorithm file");
 }

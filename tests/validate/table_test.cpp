@@ -73,7 +73,7 @@ TEST_F(TableTest, LocatesWhatIsWrong) {
 }
 
 TEST_F(TableTest, RefusesWhatIsNoFileAndNoFolder) {
-  EXPECT_EQ(error([&] { Table("t.csv"); }), "t.csv: error: cannot read this table");
+  EXPECT_EQ(error([&] { Table("t.csv"); }), "t.csv: error: cannot be read: No such file or directory");
   EXPECT_THROW(csv_files(folder_.file("none")), ConfigError);
   EXPECT_THROW(csv_files(folder_.path()), ConfigError);  // no CSV in it
 }

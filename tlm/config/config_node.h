@@ -58,8 +58,11 @@ ConfigNode parse_config_value(const std::string& text, const Location& where);
 /// Reads and parses a file, of JSON if its name ends so. Throws ConfigError, also if it does not exist, is a directory,
 /// is empty or too large.
 ConfigNode load_config(const std::string& path, Problems* problems = nullptr);
-/// What load_config() parses. Throws ConfigError: it cannot be read, or has more than kMaxConfigBytes.
-std::string load_text(const std::string& path);
+/// All of a file, such as what load_config() parses. Throws ConfigError: it cannot be read, is a directory (hint:
+/// `wanted`) or has more than `most` bytes (hint: `too_large`).
+std::string load_text(const std::string& path, std::size_t most = kMaxConfigBytes,
+                      const std::string& wanted = "give a YAML file",
+                      const std::string& too_large = "this is probably not a configuration");
 
 /// `over` laid on `base`: maps merge key by key, everything else is replaced. Locations stay those of the winner.
 ConfigNode merge(ConfigNode base, const ConfigNode& over);

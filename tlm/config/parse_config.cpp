@@ -329,21 +329,19 @@ ConfigNode load_config(const std::string& path, Problems* problems) {
   return parse_config(text, path, problems);
 }
 
-std::string load_text(const std::string& path) {
+std::string load_text(const std::string& path, std::size_t most, const std::string& wanted,
+                      const std::string& too_large) {
   const Location file{path, 0, 0};
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     throw ConfigError(file, fmt::format("cannot be read: {}", std::strerror(errno)));
   }
-  if (S_ISDIR(info.st_mode)) throw ConfigError(file, "is a directory", "give a YAML file");
+  if (S_ISDIR(info.st_mode)) throw ConfigError(file, "is a directory", wanted);
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw ConfigError(file, fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::optional<std::string> text = bounded_text(stream, kMaxConfigBytes);
+  std::optional<std::string> text = bounded_text(stream, most);
   if (stream.bad()) throw ConfigError(file, "cannot be read: input error");
-  if (!text) {
-    throw ConfigError(file, fmt::format("is larger than {} MiB", kMaxConfigBytes >> 20),
-                      "this is probably not a configuration");
-  }
+  if (!text) throw ConfigError(file, fmt::format("is larger than {} MiB", most >> 20), too_large);
   return std::move(*text);
 }
 

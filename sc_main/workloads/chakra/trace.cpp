@@ -6,16 +6,13 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
-#include "tlm/config/bounded_text.h"
+#include "tlm/config/config_node.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 
@@ -297,15 +294,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 }  // namespace
 
-std::string contents_of(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw ConfigError({file, 0, 0}, fmt::format("cannot be read: {}", std::strerror(errno)));
-  if (fs::is_directory(file)) throw ConfigError({file, 0, 0}, "is a directory");
-  std::optional<std::string> text = bounded_text(in, kMostBytes);
-  if (in.bad()) throw ConfigError({file, 0, 0}, "cannot be read: input error");
-  if (!text) throw ConfigError({file, 0, 0}, fmt::format("is larger than {} MiB", kMostBytes >> 20));
-  return std::move(*text);
-}
+std::string contents_of(const std::string& file) { return load_text(file, kMostBytes, "", ""); }
 
 namespace {
 
