@@ -1,7 +1,5 @@
 #include "ccl/import/import.h"
 
-#include <fmt/format.h>
-
 #include "ccl/contract/error.h"
 #include "ccl/import/msccl.h"
 #include "ccl/schedule/check.h"

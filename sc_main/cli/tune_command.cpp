@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <new>
 #include <optional>
 #include <set>
 #include <sstream>

@@ -1,6 +1,5 @@
 #include "sc_main/rigs/link_bench.h"
 
-#include <algorithm>
 #include <cmath>
 #include <systemc>
 

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "models/pe/compute/gemm_array.h"
-#include "sc_main/workloads/sizes.h"
 #include "tlm/kernel/dtype.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/plan.h"

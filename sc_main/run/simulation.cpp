@@ -14,8 +14,6 @@
 #include "sc_main/run/progress.h"
 #include "sc_main/run/statistics_file.h"
 #include "sc_main/run/terminal.h"
-#include "tlm/sim/main_stack.h"
-#include "waves/output_file.h"
 
 namespace kernbench {
 

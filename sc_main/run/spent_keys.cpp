@@ -1,5 +1,4 @@
 #include "sc_main/run/launch_table.h"
-#include "tlm/machine/names.h"
 
 namespace kernbench {
 namespace {

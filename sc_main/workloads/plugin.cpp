@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 

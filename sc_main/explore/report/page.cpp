@@ -6,7 +6,6 @@
 #include <cmath>
 #include <kainjow/mustache.hpp>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "sc_main/explore/report/resources.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 #include <exception>
-#include <functional>
 
 #include "sc_main/run/errors.h"
 #include "sc_main/run/version.h"

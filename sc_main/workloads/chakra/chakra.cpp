@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "models/pe/compute/gemm_array.h"
 #include "runtime/placement_units.h"
