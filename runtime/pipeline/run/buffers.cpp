@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "runtime/pipeline/emit.h"
 #include "runtime/pipeline/run/plan.h"
 #include "runtime/tp/own_shard.h"
@@ -42,12 +40,7 @@ int Lowering::linear(const Value& value, std::vector<Step>& steps) {
   const TensorType type{{from.shape.rows, from.shape.cols}, from.dtype};
   const std::string name = from.name + ".rows";
   const int made = add_buffer(name, type, dense());
-  Step step;
-  step.kind = Step::Kind::point;
-  step.name = name;
-  step.in = {value.buffer};
-  step.out = made;
-  steps.push_back(std::move(step));
+  add_step(steps, Step::Kind::point, name, {value.buffer}, made);
   return made;
 }
 
@@ -67,21 +60,9 @@ int Lowering::moved(const std::string& name, int from, const std::vector<std::in
                     const std::vector<std::int64_t>& strides, std::int64_t offset, const TensorType& type,
                     std::vector<Step>& steps) {
   const int made = add_buffer(name, type, dense());
-  Step step;
-  step.kind = Step::Kind::move;
-  step.name = name;
-  step.in = {from};
-  step.out = made;
-  const std::vector<std::int64_t> dense = dense_strides(dims);
-  step.move.ranks = static_cast<std::int64_t>(std::max<std::size_t>(1, dims.size()));
-  step.move.dims[0] = 1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    step.move.dims[i] = dims[i];
-    step.move.from[i] = strides[i];
-    step.move.to[i] = dense[i];
-  }
+  Step& step = add_step(steps, Step::Kind::move, name, {from}, made);
+  step.move = move_of(dims, strides, dense_strides(dims));
   step.move.from_offset = offset;
-  steps.push_back(std::move(step));
   return made;
 }
 

@@ -57,11 +57,7 @@ class InsideExchange {
   std::size_t dim_of(const char* key) const { return static_cast<std::size_t>(std::stoull(task_.entry(key)->text)); }
 
   void copy(std::size_t member, std::int64_t to_offset) {
-    MoveCall call;
-    call.ranks = static_cast<std::int64_t>(shape_.size());
-    std::copy(shape_.begin(), shape_.end(), call.dims.begin());
-    std::copy(from_.begin(), from_.end(), call.from.begin());
-    std::copy(to_.begin(), to_.end(), call.to.begin());
+    MoveCall call = move_of(shape_, from_, to_);
     call.from_offset = offset_;
     call.to_offset = to_offset;
     context_.wait(move(context_, task_.name, in_[member], out_, call));

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -24,6 +25,17 @@ struct MoveCall {
   std::int64_t from_offset = 0, to_offset = 0;
   TensorGeometry target;  ///< set by move()
 };
+/// Of an array of these dimensions, with these distances between elements there and here.
+inline MoveCall move_of(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& from,
+                        const std::vector<std::int64_t>& to) {
+  MoveCall call;
+  call.ranks = static_cast<std::int64_t>(std::max<std::size_t>(1, dims.size()));
+  call.dims[0] = 1;  // of a single element
+  std::copy(dims.begin(), dims.end(), call.dims.begin());
+  std::copy_n(from.begin(), dims.size(), call.from.begin());
+  std::copy_n(to.begin(), dims.size(), call.to.begin());
+  return call;
+}
 Handle move(Context& context, const std::string& name, const Tensor& from, const Tensor& to, MoveCall call);
 
 enum class PointOp : std::uint8_t {

@@ -45,14 +45,17 @@ void Lowering::lower(const SuperTask& task, const Graph& graph, std::vector<Step
   place_outputs();
 }
 
-Step& Lowering::add_step(Step::Kind kind, std::size_t number, std::vector<int> in, int out) {
-  Step step;
+Step& Lowering::add_step(std::vector<Step>& steps, Step::Kind kind, std::string name, std::vector<int> in, int out) {
+  Step& step = steps.emplace_back();
   step.kind = kind;
-  step.name = task_->name + "." + graph_->nodes[number].name;
+  step.name = std::move(name);
   step.in = std::move(in);
   step.out = out;
-  steps_->push_back(std::move(step));
-  return steps_->back();
+  return step;
+}
+
+Step& Lowering::add_step(Step::Kind kind, std::size_t number, std::vector<int> in, int out) {
+  return add_step(*steps_, kind, task_->name + "." + graph_->nodes[number].name, std::move(in), out);
 }
 
 std::optional<std::size_t> Lowering::only_reader(std::size_t number) const {
@@ -401,12 +404,7 @@ void Lowering::lower_cat(std::size_t number) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Sizes shape = graph_->nodes[node.inputs[i]].type.shape, own = dense_strides(shape);
     Step& step = add_step(Step::Kind::move, number, {parts[i]}, out);
-    step.move.ranks = static_cast<std::int64_t>(shape.size());
-    for (std::size_t d = 0; d < shape.size(); ++d) {
-      step.move.dims[d] = shape[d];
-      step.move.from[d] = own[d];
-      step.move.to[d] = strides[d];
-    }
+    step.move = move_of(shape, own, strides);
     step.move.to_offset = at;
     at += shape[dim] * strides[dim];
   }

@@ -156,6 +156,7 @@ class Lowering {
   Value expanded(const Value& value, const std::vector<std::int64_t>& shape);
   /// dims of the node's first input with `last` behind all others, rearranged if they are not there already.
   int rows_last(std::size_t number, const std::vector<std::int64_t>& last);
+  static Step& add_step(std::vector<Step>& steps, Step::Kind kind, std::string name, std::vector<int> in, int out);
   Step& add_step(Step::Kind kind, std::size_t number, std::vector<int> in, int out);
   /// A buffer for the node's value. `anywhere`: its kernel serves every placement, so that the user's may be had at
   /// once.
