@@ -205,8 +205,8 @@ void TensorMemory::host_copies(const Tensor::State& tensor, std::vector<HostCopy
   std::vector<std::shared_ptr<Handle::State>> states;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     HostCopy& copy = copies[i];
-    PhysicalAddress address = PhysicalAddress::hbm(tensor.owner(copy.shard), tensor.offsets[copy.shard]);
-    address.offset += copy.offset;
+    const PhysicalAddress address =
+        PhysicalAddress::hbm(tensor.owner(copy.shard), tensor.offsets[copy.shard] + copy.offset);
     const std::uint16_t stream = copy_stream(rank, i);
     decltype(Message::body) body = MemoryReadMessage{address, {}, copy.data.size()};
     if (write) body = MemoryWriteMessage{address, std::move(copy.data)};

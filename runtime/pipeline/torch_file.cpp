@@ -7,6 +7,7 @@
 #include "runtime/pipeline/mapped_zip.h"
 #include "runtime/pipeline/unpickle.h"
 #include "tlm/config/json_text.h"
+#include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::pipeline {
@@ -25,10 +26,6 @@ std::optional<DType> scalar_type(int number) {
     if (known == number) return dtype;
   }
   return std::nullopt;
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 /// The folder "ROOT/" that all entries are in and that holds `name`; empty: there is none.

@@ -55,9 +55,6 @@ FileName file_name(const std::string& ours) {
   return {fmt::format("model.layers.{}.{}.weight", ours.substr(5, dot - 5), found->second.name), found->second.turned};
 }
 
-bool ends_with(const std::string& text, const std::string& tail) {
-  return text.size() >= tail.size() && text.compare(text.size() - tail.size(), tail.size(), tail) == 0;
-}
 }  // namespace
 
 std::string ModelWeightFiles::main_file(const std::string& path) {

@@ -10,6 +10,7 @@
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
 #include "tlm/config/enum_names.h"
+#include "tlm/config/nearest.h"
 
 namespace kernbench {
 
@@ -86,19 +87,16 @@ std::function<tp::WeightPattern(const std::string&)> transformer_weights(const t
   return [=](const std::string& name) -> tp::WeightPattern {
     std::uint64_t stream = 0;
     for (const char c : name) stream = splitmix64(stream + static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-    const auto ends_with = [&](const std::string& tail) {
-      return name.size() >= tail.size() && name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
-    };
-    if (ends_with(".bias")) return weight_pattern(seed, stream, dtype, 0.25);
-    if (ends_with("norm")) {
+    if (ends_with(name, ".bias")) return weight_pattern(seed, stream, dtype, 0.25);
+    if (ends_with(name, "norm")) {
       const tp::WeightPattern around = weight_pattern(seed, stream, dtype, 0.25);
       // A multiple of 2^-6 from 0.75 to 1.25: exact in every type.
       return [=](std::int64_t row, std::int64_t col) { return 1 + std::round(around(row, col) * 64) / 64; };
     }
     if (name == "embedding" || name == "positions") return weight_pattern(seed, stream, dtype, 1);
-    const std::int64_t in = ends_with(".out")    ? model.heads * model.head_dim
-                            : ends_with(".down") ? model.mlp_width
-                                                 : model.width;
+    const std::int64_t in = ends_with(name, ".out")    ? model.heads * model.head_dim
+                            : ends_with(name, ".down") ? model.mlp_width
+                                                       : model.width;
     return weight_pattern(seed, stream, dtype, std::sqrt(3 / static_cast<double>(in)));
   };
 }

@@ -78,6 +78,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
 bool names_file(const std::string& text) {
   const std::string extension = std::filesystem::path(text).extension().string();
   return text.find('/') != std::string::npos || extension == ".yaml" || extension == ".yml" || extension == ".json";

@@ -15,6 +15,8 @@ std::string suggest(const std::string& text, const std::vector<std::string>& val
 std::string join(const std::vector<std::string>& words, const std::string& separator = ", ");
 /// What stands between the separators, empty parts too: one part where there is no separator.
 std::vector<std::string> split(const std::string& text, char separator);
+/// Whether `text` ends so.
+bool ends_with(const std::string& text, const std::string& end);
 /// Whether a value that may be a name or a file is a file: it has a slash, or ends as YAML and JSON files do.
 bool names_file(const std::string& text);
 /// For messages: in single quotes, control characters escaped, cut after 60 characters.

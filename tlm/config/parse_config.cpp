@@ -322,9 +322,7 @@ void check_json(const std::string& text, const std::string& file, const std::str
 
 ConfigNode load_config(const std::string& path, Problems* problems) {
   const std::string text = load_text(path);
-  constexpr std::string_view kJson = ".json";
-  const bool json = path.size() > kJson.size() && path.compare(path.size() - kJson.size(), kJson.size(), kJson) == 0;
-  if (json && text.find_first_not_of(" \t\r\n") != std::string::npos)
+  if (ends_with(path, ".json") && text.find_first_not_of(" \t\r\n") != std::string::npos)
     check_json(text, path, "check quotes, commas and brackets around here; YAML goes into a file named .yaml");
   return parse_config(text, path, problems);
 }

@@ -49,6 +49,11 @@ struct PhysicalAddress {
     return {0, sip, 0, MemoryKind::host, 0, offset};
   }
 
+  /// So many bytes further on in the same memory.
+  friend PhysicalAddress operator+(PhysicalAddress address, std::uint64_t bytes) {
+    address.offset += bytes;
+    return address;
+  }
   friend bool operator==(const PhysicalAddress& a, const PhysicalAddress& b) {
     return std::tie(a.rack, a.sip, a.cube, a.kind, a.unit, a.offset) ==
            std::tie(b.rack, b.sip, b.cube, b.kind, b.unit, b.offset);

@@ -4,17 +4,10 @@
 
 namespace kernbench {
 
-namespace {
-PhysicalAddress advanced(PhysicalAddress address, std::uint64_t bytes) {
-  address.offset += bytes;
-  return address;
-}
-}  // namespace
-
 PageTable::Range PageTable::tail_of(const Range& range, std::uint64_t from) {
   Range tail{range.bytes - from, range.common, range.own};
-  if (tail.common) tail.common = advanced(*tail.common, from);
-  for (auto& copy : tail.own) copy.second = advanced(copy.second, from);
+  if (tail.common) tail.common = *tail.common + from;
+  for (auto& copy : tail.own) copy.second = copy.second + from;
   return tail;
 }
 
@@ -40,7 +33,7 @@ void PageTable::map(const MapEntry& entry) {
       const Va next = range == ranges_.end() ? end : std::min(end, range->first);
       range = ranges_.emplace(at, Range{next - at, std::nullopt, {}}).first;
     }
-    const PhysicalAddress target = advanced(entry.target, at - entry.va);
+    const PhysicalAddress target = entry.target + (at - entry.va);
     if (entry.viewers.empty()) {
       range->second.common = target;
       range->second.own.clear();
@@ -66,7 +59,7 @@ std::optional<PageTable::Translation> PageTable::translate(Va va, PeCoord viewer
   const auto own = range->second.own.find(viewer);
   const auto& target = own != range->second.own.end() ? std::optional(own->second) : range->second.common;
   if (!target) return std::nullopt;
-  return Translation{advanced(*target, offset), range->second.bytes - offset};
+  return Translation{*target + offset, range->second.bytes - offset};
 }
 
 }  // namespace kernbench

@@ -16,10 +16,6 @@ unsigned distance(GridPoint a, GridPoint b) {
   return static_cast<unsigned>(std::abs(a.row - b.row) + std::abs(a.col - b.col));
 }
 
-bool contains(const std::vector<GridPoint>& list, GridPoint point) {
-  return std::find(list.begin(), list.end(), point) != list.end();
-}
-
 /// Routers that may carry attachments, row-major.
 std::vector<GridPoint> usable_routers(const CubeSpec& spec) {
   std::vector<GridPoint> list;
@@ -138,8 +134,6 @@ const char* letter(Side side) {
   constexpr std::array<const char*, kSides> kLetters = {"n", "s", "e", "w"};
   return kLetters[static_cast<std::size_t>(side)];
 }
-
-std::string to_string(GridPoint point) { return fmt::format("r{}c{}", point.row, point.col); }
 
 std::string to_string(const std::vector<GridPoint>& points) {
   std::string text = "[";

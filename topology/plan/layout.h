@@ -84,8 +84,6 @@ struct Determinants {
 };
 Determinants determinants(const CubeSpec& spec);
 
-/// "r2c1"
-std::string to_string(GridPoint point);
 std::string to_string(const std::vector<GridPoint>& points);  ///< "[r0c0, r0c1]"
 const char* letter(Side side);                                ///< "n", "s", "e", "w"
 

@@ -104,12 +104,6 @@ void check_grid_of_sips(const SystemSpec& spec, const CheckContext& context) {
   }
 }
 
-bool contains(const std::vector<GridPoint>& points, GridPoint point) {
-  return std::find(points.begin(), points.end(), point) != points.end();
-}
-
-std::string name_of(GridPoint point) { return fmt::format("r{}c{}", point.row, point.col); }
-
 /// Points of one list: inside the mesh, each once.
 void check_points(const char* path, const std::vector<GridPoint>& points, const NocConfig& noc,
                   const CheckContext& context) {
@@ -118,11 +112,11 @@ void check_points(const char* path, const std::vector<GridPoint>& points, const 
     if (point.row >= noc.rows || point.col >= noc.cols) {
       context.add(
           {path, "cube.noc.rows", "cube.noc.cols"},
-          fmt::format("{} names {}, which lies outside the {} x {} mesh", path, name_of(point), noc.rows, noc.cols),
+          fmt::format("{} names {}, which lies outside the {} x {} mesh", path, to_string(point), noc.rows, noc.cols),
           fmt::format("positions go from r0c0 to r{}c{}", noc.rows - 1, noc.cols - 1));
     }
     if (!seen.insert(point).second) {
-      context.add({path}, fmt::format("{} names {} twice", path, name_of(point)), "give each position once");
+      context.add({path}, fmt::format("{} names {} twice", path, to_string(point)), "give each position once");
     }
   }
 }
@@ -132,11 +126,11 @@ void check_attachments(const char* path, const std::vector<GridPoint>& points, c
                        const CheckContext& context) {
   for (const GridPoint point : points) {
     if (contains(placement.holes, point)) {
-      context.add({path, "cube.placement.holes"}, fmt::format("{} names {}, which is a hole", path, name_of(point)),
+      context.add({path, "cube.placement.holes"}, fmt::format("{} names {}, which is a hole", path, to_string(point)),
                   "give a position that has a router");
     } else if (contains(placement.exclusion, point)) {
       context.add({path, "cube.placement.exclusion"},
-                  fmt::format("{} names {}, which lies in the exclusion zone", path, name_of(point)),
+                  fmt::format("{} names {}, which lies in the exclusion zone", path, to_string(point)),
                   "give a position outside cube.placement.exclusion");
     }
   }

@@ -2,9 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tlm/config/nearest.h"
 
 namespace kernbench::topology {
+
+std::string to_string(GridPoint point) { return fmt::format("r{}c{}", point.row, point.col); }
+
+bool contains(const std::vector<GridPoint>& points, GridPoint point) {
+  return std::find(points.begin(), points.end(), point) != points.end();
+}
 
 std::vector<std::string> Section::keys() const {
   std::vector<std::string> keys;
@@ -31,8 +39,6 @@ std::optional<GridPoint> parse_point(const std::string& text) {
   // One spelling only: no signs, blanks or leading zeros.
   return text == fmt::format("r{}c{}", row, col) ? std::optional(point) : std::nullopt;
 }
-
-std::string text_of(GridPoint point) { return fmt::format("r{}c{}", point.row, point.col); }
 
 void read_point(const ConfigNode& node, const std::string& what, std::vector<GridPoint>& points, Problems& problems) {
   const std::string hint = "give a router position such as r2c1 (row 2, column 1)";
@@ -168,9 +174,9 @@ nlohmann::ordered_json to_json(const Field& field, const FieldValue& value) {
     case FieldKind::grid_points: {
       const auto& points = std::get<std::vector<GridPoint>>(value);
       if (points.empty()) return nullptr;
-      if (field.kind == FieldKind::grid_point) return text_of(points.front());
+      if (field.kind == FieldKind::grid_point) return to_string(points.front());
       auto list = nlohmann::ordered_json::array();
-      for (const GridPoint point : points) list.push_back(text_of(point));
+      for (const GridPoint point : points) list.push_back(to_string(point));
       return list;
     }
     case FieldKind::section:

@@ -25,6 +25,10 @@ struct GridPoint {
   friend bool operator<(GridPoint a, GridPoint b) { return std::pair(a.row, a.col) < std::pair(b.row, b.col); }
   friend bool operator==(GridPoint a, GridPoint b) { return a.row == b.row && a.col == b.col; }
 };
+/// "r2c1"
+std::string to_string(GridPoint point);
+/// Whether `point` is one of them.
+bool contains(const std::vector<GridPoint>& points, GridPoint point);
 
 /// Where the parts of a cube are attached. Empty lists: the layout stage spreads them (PEs evenly over the mesh, HBM
 /// port i at PE i's router, M_CPU and SRAM near the middle).

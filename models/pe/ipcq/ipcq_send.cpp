@@ -10,13 +10,6 @@
 
 namespace kernbench::pe {
 
-namespace {
-PhysicalAddress further(PhysicalAddress address, std::uint64_t bytes) {
-  address.offset += bytes;
-  return address;
-}
-}  // namespace
-
 void Ipcq::advance_send(QueuePair& pair) {
   if (pair.reading) return;
   if (pair.sending == nullptr) {
@@ -111,7 +104,7 @@ bool Ipcq::begin_message(QueuePair& pair) {
 
 void Ipcq::hand_over(QueuePair& pair, const QueuePair::Leaving& next) {
   Op& op = *next.op;
-  const PhysicalAddress to = further(pair.entry.peer_ring_base, slot_offset(pair, next.slot) + next.of_message);
+  const PhysicalAddress to = pair.entry.peer_ring_base + (slot_offset(pair, next.slot) + next.of_message);
   tlm::tlm_generic_payload& payload =
       services_.payload(PacketKind::ipcq_data, services_.map.pe(pair.entry.peer), to.encode(), next.bytes);
   if (services_.options.data && next.bytes > 0) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <exception>
 
+#include "sc_main/process/cpu_time.h"
 #include "sc_main/run/errors.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"
@@ -17,11 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using topology::hash_of;
 
-double cpu_s() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
+double cpu_s() { return process::cpu_s(process::own_usage()); }
 
 /// Options in an order of their own, without what the resolved machine holds.
 std::vector<std::string> canonical_options(const Arguments& arguments, bool machine) {
