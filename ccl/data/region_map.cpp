@@ -255,30 +255,24 @@ class Builder {
     const std::int64_t p = maps_.contributions;
     RegionMap in, out;
     std::int64_t in_regions = 1, out_regions = 1;
-    if (larger_out) {
-      const std::int64_t tile = maps_.own_region_in ? 0 : equal_tiles(in_tiles_, in_units_);
-      out = whole(out_, "the output");
-      out_regions = ranks_;
-      if (maps_.own_region_in) {
-        if (size_of_map(out) % p != 0) expect("tensor", size_of_map(out), size_of_map(out) / p * p + p, "a multiple");
-        in = out;
-        in_regions = ranks_;
+    if (larger_in || larger_out) {
+      const bool same_tensor = maps_.own_region_in || maps_.own_region_out;
+      const std::vector<RegionMap>& tiles = larger_out ? in_tiles_ : out_tiles_;
+      const std::int64_t tile = same_tensor ? 0 : equal_tiles(tiles, larger_out ? in_units_ : out_units_);
+      RegionMap all = larger_out ? whole(out_, "the output") : whole(in_, "the input"), parts;
+      const std::int64_t elements = size_of_map(all);
+      (larger_out ? out_regions : in_regions) = ranks_;
+      if (same_tensor) {
+        if (elements % p != 0) expect("tensor", elements, elements / p * p + p, "a multiple");
+        parts = all;
+        in_regions = out_regions = ranks_;
       } else {
-        for (const RegionMap& each : in_tiles_) append(in, each);
-        expect("output", size_of_map(out), tile * p, "one input of each");
+        for (const RegionMap& each : tiles) append(parts, each);
+        expect(larger_out ? "output" : "input", elements, tile * p,
+               larger_out ? "one input of each" : "one output of each");
       }
-    } else if (larger_in) {
-      const std::int64_t tile = maps_.own_region_out ? 0 : equal_tiles(out_tiles_, out_units_);
-      in = whole(in_, "the input");
-      in_regions = ranks_;
-      if (maps_.own_region_out) {
-        if (size_of_map(in) % p != 0) expect("tensor", size_of_map(in), size_of_map(in) / p * p + p, "a multiple");
-        out = in;
-        out_regions = ranks_;
-      } else {
-        for (const RegionMap& each : out_tiles_) append(out, each);
-        expect("input", size_of_map(in), tile * p, "one output of each");
-      }
+      out = larger_out ? std::move(all) : std::move(parts);
+      in = larger_out ? std::move(parts) : std::move(all);
     } else {
       same_units();
       const std::int64_t tile = equal_tiles(in_tiles_, in_units_);
