@@ -53,7 +53,6 @@ set(KERNBENCH_PUBLIC_HEADERS
   tlm/machine/machine_map.h
   tlm/machine/routing.h
   tlm/machine/run_options.h
-  tlm/machine/scheduling_kind.h
   tlm/observe/cause.h
   tlm/observe/observer.h
   tlm/observe/stretch.h

@@ -15,16 +15,6 @@ constexpr std::array kCubeSplitNames = {"replicate", "column_wise", "row_wise"};
 constexpr std::array kPeSplitNames = {"replicate", "column_wise", "row_wise", "tiled_column_major", "tiled_row_major"};
 constexpr int kMaxSip = 4095;  // of a physical address
 
-template <class Split, std::size_t N>
-Split parse(const char* what, const std::string& name, const std::array<const char*, N>& names) {
-  std::string known;
-  for (std::size_t i = 0; i < N; ++i) {
-    if (name == names[i]) return static_cast<Split>(i);
-    known += (i == 0 ? "" : ", ") + std::string(names[i]);
-  }
-  throw std::invalid_argument(fmt::format("{} is '{}': give one of {}", what, name, known));
-}
-
 void check(const char* argument, std::int64_t value, std::int64_t lowest, std::int64_t highest) {
   if (value < lowest || value > highest) {
     throw std::invalid_argument(fmt::format("{} is {}: give {} to {}", argument, value, lowest, highest));
@@ -99,8 +89,6 @@ Region pe_part(PeSplit split, const Region& part, int n, int i) {
 
 const char* to_string(CubeSplit split) { return kCubeSplitNames.at(static_cast<std::size_t>(split)); }
 const char* to_string(PeSplit split) { return kPeSplitNames.at(static_cast<std::size_t>(split)); }
-CubeSplit parse_cube_split(const std::string& name) { return parse<CubeSplit>("cube split", name, kCubeSplitNames); }
-PeSplit parse_pe_split(const std::string& name) { return parse<PeSplit>("pe split", name, kPeSplitNames); }
 
 DPPolicy DPPolicy::cube(CubeSplit split) const {
   DPPolicy policy = *this;

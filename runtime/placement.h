@@ -14,10 +14,6 @@ enum class CubeSplit : std::uint8_t { replicate, column_wise, row_wise };
 enum class PeSplit : std::uint8_t { replicate, column_wise, row_wise, tiled_column_major, tiled_row_major };
 const char* to_string(CubeSplit split);  ///< "column_wise"
 const char* to_string(PeSplit split);    ///< "tiled_row_major"
-/// Throws std::invalid_argument with the name and the known ones.
-CubeSplit parse_cube_split(const std::string& name);
-/// Throws std::invalid_argument with the name and the known ones.
-PeSplit parse_pe_split(const std::string& name);
 
 /// The two-dimensional shape of a tensor of any rank: n is 1 x n; leading dimensions fold into rows, so that the last
 /// one is the columns. Throws std::invalid_argument without dimensions, on one below 1, and if the product overflows.

@@ -86,7 +86,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     router->offer(packet, edge, last);
   }
 
-  void injected(Packet& packet, Ps, Ps) override { count(injected_stats, packet, clock.at(flits_of(packet))); }
+  void injected(Packet&, Ps, Ps) override {}
 
   void credit(unsigned, unsigned, Ps) override {}  // the source is the router's
 
@@ -106,7 +106,6 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void arrived(Packet& packet) {
     packet.charge(Delay::wire, packet.tail - packet.head);
-    count(ejected_stats, packet, clock.at(flits_of(packet)));
     switch (packet.kind) {
       case PacketKind::read:
       case PacketKind::write:
@@ -266,12 +265,6 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     inject(packet);
   }
 
-  static void count(PortStats& stats, const Packet& packet, Ps busy) {
-    stats.packets += packets_of(packet.bytes);
-    stats.bytes += packet.bytes;
-    stats.busy += busy;
-  }
-
   void b_transport(tlm_generic_payload& payload, sc_core::sc_time&) override {
     payload.set_response_status(tlm::TLM_COMMAND_ERROR_RESPONSE);
   }
@@ -316,7 +309,6 @@ struct NetworkInterface::Impl final : PacketForwardIf,
   Ps presented = 0;                 // BEGIN_REQ of the pending one
   Packet* first_request = nullptr;  // reads and writes that arrived behind it
   Packet* last_request = nullptr;
-  PortStats injected_stats, ejected_stats;
   TransactionProbe* probe = nullptr;
   CausePlace network_place, endpoint_place;
 };
@@ -346,8 +338,6 @@ void NetworkInterface::end_of_elaboration() {
   for (unsigned vc = 0; vc < noc.vcs(); ++vc) from_router.give_credit(vc, impl_->depth, 0);
 }
 
-const PortStats& NetworkInterface::injected() const { return impl_->injected_stats; }
-const PortStats& NetworkInterface::ejected() const { return impl_->ejected_stats; }
 void NetworkInterface::set_probe(TransactionProbe* probe) { impl_->probe = probe; }
 
 }  // namespace kernbench

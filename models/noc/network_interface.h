@@ -58,8 +58,6 @@ class NetworkInterface : public sc_core::sc_module {
                    EventQueue& queue);
   ~NetworkInterface() override;
 
-  const PortStats& injected() const;
-  const PortStats& ejected() const;
   void set_probe(TransactionProbe* probe);
 
   PacketInitiatorSocket to_router{"to_router"};

@@ -55,8 +55,6 @@ std::vector<QueueStatistics> Pe::ipcq_statistics() const { return impl_->cpu.ipc
 PeStatistics Pe::statistics() const {
   PeStatistics statistics = impl_->services.statistics;
   statistics.tcm_bytes = impl_->services.tcm.timing().bytes();
-  statistics.tlb_hits = impl_->services.mmu.hits();
-  statistics.tlb_misses = impl_->services.mmu.misses();
   return statistics;
 }
 

@@ -16,7 +16,6 @@ struct PeStatistics {
   std::uint64_t tcm_bytes = 0;  ///< through TCM's banks, reads and writes, engines included
   std::uint64_t tcm_held = 0;   ///< most bytes of tiles that a kernel held at once in its share of TCM
   std::uint64_t dma_read_bytes = 0, dma_write_bytes = 0;
-  std::uint64_t tlb_hits = 0, tlb_misses = 0;
   std::uint64_t dma_reads = 0, dma_writes = 0, gemm_ops = 0, math_ops = 0;  ///< completed
   std::uint64_t dispatches = 0, commands = 0;                               ///< of PE_CPU
   Ps cpu_busy = 0;

@@ -6,7 +6,7 @@
 
 #include "sc_main/workloads/collective_case.h"
 #include "tests/acceptance/covering_array.h"
-#include "tlm/machine/scheduling_kind.h"
+#include "tlm/machine/run_options.h"
 
 /// The collectives that the tool has to run correctly: every operation x type x reduce op x ranks x machine x scope x
 /// placement x size that is legal, as factors of a covering array.

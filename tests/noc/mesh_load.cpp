@@ -54,9 +54,9 @@ int run(unsigned k, unsigned flits, unsigned vcs, unsigned buffer, double load, 
   double latency = 0;
   for (auto& endpoint : mesh.endpoints) {
     received += endpoint->received;
+    all += endpoint->arrived;
     latency += static_cast<double>(endpoint->latency_sum) / kCycle;
   }
-  for (auto& ni : mesh.interfaces) all += ni->ejected().packets;
   std::printf("load %.4f  packets %llu  latency %.3f cycles  %.0f packets per CPU s  %.2f events per packet\n", load,
               static_cast<unsigned long long>(received), latency / static_cast<double>(received),
               static_cast<double>(all) / cpu, static_cast<double>(dispatcher.executed()) / static_cast<double>(all));

@@ -100,8 +100,8 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
   Ps service = 0;        ///< END_REQ to BEGIN_RESP
   std::vector<Got> got;  ///< one-way packets, requests and responses, in order of delivery
   bool keeps_log = true;
-  Ps counted_from = 0;  ///< packets sent from then on count in the two sums
-  std::uint64_t received = 0;
+  Ps counted_from = 0;                      ///< packets sent from then on count in the two sums
+  std::uint64_t received = 0, arrived = 0;  ///< arrived: whenever they were sent
   Ps latency_sum = 0;
   std::function<void(const Got&)> on_response;
 
@@ -128,6 +128,7 @@ class Endpoint : public sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm
   void log(tlm::tlm_generic_payload& payload) {
     const Packet& packet = Packet::of(payload);
     const Ps sent = payload.get_address();
+    ++arrived;
     if (sent >= counted_from) {
       ++received;
       latency_sum += queue.now() - sent;

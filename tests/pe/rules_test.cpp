@@ -221,7 +221,6 @@ TEST(Mmu, TheTlbDropsTheLeastRecentlyUsedPage) {
   EXPECT_EQ(mmu.look_up(2), 100u);
   mmu.invalidate(config.page_bytes * 2 + 5, 1);
   EXPECT_EQ(mmu.look_up(2), 100u);
-  EXPECT_EQ(mmu.misses(), 5u);
 }
 
 // ---- Engines ----

@@ -362,16 +362,5 @@ TEST(Placement, OtherRanksFoldIntoRowsAndColumns) {
   }
 }
 
-TEST(Placement, NamesOfSplitsAreParsed) {
-  for (const CubeSplit split : kCubeSplits) EXPECT_EQ(parse_cube_split(to_string(split)), split);
-  for (const PeSplit split : kPeSplits) EXPECT_EQ(parse_pe_split(to_string(split)), split);
-  try {
-    parse_cube_split("columns");
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "cube split is 'columns': give one of replicate, column_wise, row_wise");
-  }
-}
-
 }  // namespace
 }  // namespace kernbench

@@ -2,9 +2,14 @@
 #include <cstdint>
 
 #include "tlm/machine/fidelity.h"
-#include "tlm/machine/scheduling_kind.h"
 
 namespace kernbench {
+
+/// When ranks that wait resume; see docs/runtime.md.
+enum class SchedulingKind : std::uint8_t {
+  concurrent,  ///< each when its own handle completes
+  rounds       ///< all at one point, when everything that can complete has
+};
 
 /// What a run may switch without changing a result of its program; all but fidelity and what follows leave every
 /// simulated time as it is.

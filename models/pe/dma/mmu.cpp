@@ -7,11 +7,9 @@ namespace kernbench::pe {
 Ps Mmu::look_up(std::uint64_t page) {
   const auto found = std::find(tlb_.rbegin(), tlb_.rend(), page);
   if (found != tlb_.rend()) {
-    ++hits_;
     std::rotate(std::prev(found.base()), found.base(), tlb_.end());
     return 0;
   }
-  ++misses_;
   if (config_.tlb_entries > 0) {
     if (tlb_.size() >= config_.tlb_entries) tlb_.erase(tlb_.begin());
     tlb_.push_back(page);

@@ -25,15 +25,11 @@ class Mmu {
   /// Drops the entries of [va, va + bytes): its mapping has changed.
   void invalidate(Va va, std::uint64_t bytes);
 
-  std::uint64_t hits() const { return hits_; }
-  std::uint64_t misses() const { return misses_; }
-
  private:
   MmuConfig config_;
   const PageTable& pages_;
   PeCoord viewer_;
   std::vector<std::uint64_t> tlb_;  // page numbers, most recently used last
-  std::uint64_t hits_ = 0, misses_ = 0;
 };
 
 }  // namespace kernbench::pe
