@@ -162,10 +162,7 @@ mustache::data tiles(const Study& study) {
   for (const Point& point : study.points) ++by_status[point.status];
   mustache::data out(mustache::data::type::list);
   const auto tile = [&](std::size_t count, const std::string& what) {
-    mustache::data one;
-    one.set("figure", std::to_string(count));
-    one.set("what", what);
-    out.push_back(one);
+    out.push_back(mustache::object{{"figure", std::to_string(count)}, {"what", what}});
   };
   tile(study.points.size(), "points");
   for (const auto& [status, count] : by_status) tile(count, status == "ok" ? "with figures" : status);
@@ -198,15 +195,13 @@ mustache::data bests(const Study& study) {
     std::sort(costs.begin(), costs.end());
     const auto value = [&](std::size_t rank) { return figure(study.points[costs[rank].second].values[m]); };
     const Point& best = study.points[costs.front().second];
-    mustache::data one;
-    one.set("name", titled(metric.column));
-    one.set("goal", name_of(metric.goal));
-    one.set("best", value(0));
-    one.set("median", value(costs.size() / 2));
-    one.set("worst", value(costs.size() - 1));
-    one.set("key", best.key);
-    one.set("at", place_text(study, best));
-    out.push_back(one);
+    out.push_back(mustache::object{{"name", titled(metric.column)},
+                                   {"goal", name_of(metric.goal)},
+                                   {"best", value(0)},
+                                   {"median", value(costs.size() / 2)},
+                                   {"worst", value(costs.size() - 1)},
+                                   {"key", best.key},
+                                   {"at", place_text(study, best)}});
   }
   return out;
 }
@@ -218,12 +213,10 @@ mustache::data axes(const Study& study) {
     for (const Point& point : study.points) {
       if (!std::isnan(point.axes[axis])) values.emplace(point.axes[axis], axis_text(point, axis));
     }
-    mustache::data one;
-    one.set("name", titled(study.axes[axis]));
-    one.set("count", std::to_string(values.size()));
-    one.set("from", values.empty() ? "-" : values.begin()->second);
-    one.set("to", values.empty() ? "-" : values.rbegin()->second);
-    out.push_back(one);
+    out.push_back(mustache::object{{"name", titled(study.axes[axis])},
+                                   {"count", std::to_string(values.size())},
+                                   {"from", values.empty() ? "-" : values.begin()->second},
+                                   {"to", values.empty() ? "-" : values.rbegin()->second}});
   }
   return out;
 }
@@ -249,20 +242,15 @@ mustache::data failures(const Study& study) {
       rest += points.size();
       continue;
     }
-    mustache::data one;
-    one.set("status", reason.first);
-    one.set("error", reason.second);
-    one.set("count", std::to_string(points.size()));
-    one.set("key", points.front()->key);
-    one.set("at", place_text(study, *points.front()));
-    out.push_back(one);
+    out.push_back(mustache::object{{"status", reason.first},
+                                   {"error", reason.second},
+                                   {"count", std::to_string(points.size())},
+                                   {"key", points.front()->key},
+                                   {"at", place_text(study, *points.front())}});
   }
   if (rest > 0) {
-    mustache::data one;
-    one.set("status", "other reasons");
-    one.set("error", "the list of points has them");
-    one.set("count", std::to_string(rest));
-    out.push_back(one);
+    out.push_back(mustache::object{
+        {"status", "other reasons"}, {"error", "the list of points has them"}, {"count", std::to_string(rest)}});
   }
   return out;
 }
