@@ -1,6 +1,7 @@
 // A seeded mutator over every kind of input that the tool reads: README.md.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,8 +30,8 @@ constexpr double kMostSeconds = 60;       // of CPU time: what else a computer d
 constexpr double kMostWallSeconds = 600;  // of what computes nothing and does not end
 constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;
 
-/// Runs the tool in this process, a fork made for it, with its output in `folder`. Does not return where the tool ends
-/// the process.
+/// Runs the tool in this process, a fork made for it, with its output in `folder`, on a computer of kMostBytes. Does
+/// not return where the tool ends the process.
 std::string run_here(const std::vector<std::string>& words, const fs::path& folder) {
   for (const auto& [name, descriptor] : {std::pair("stdout", STDOUT_FILENO), std::pair("stderr", STDERR_FILENO)}) {
     const int file = ::open((folder / name).c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
@@ -38,6 +39,10 @@ std::string run_here(const std::vector<std::string>& words, const fs::path& fold
     ::close(file);
   }
   if (::chdir(folder.c_str()) != 0) std::_Exit(125);
+#ifndef __SANITIZE_ADDRESS__  // which reserves terabytes
+  const rlimit memory{kMostBytes, kMostBytes};
+  ::setrlimit(RLIMIT_AS, &memory);
+#endif
   std::vector<std::string> copies = words;
   copies.insert(copies.begin(), "kernbench");
   std::vector<char*> argv;
