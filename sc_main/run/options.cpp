@@ -171,7 +171,8 @@ po::options_description CommonOptions::describe() {
       "shared library with workloads of your own; repeatable; docs/api.md");
   add("ccl", po::value(&ccl)->value_name("FILE"), "ccl.yaml with the collective algorithms (default: built in)");
   add("data", po::value(&data)->value_name("on|off"),
-      "off: no contents and no check; the simulated times stay the same (default: on)");
+      "off: no contents and no check. The simulated times stay the same with --replay off; in the fast grade replay is "
+      "then on by default, and they differ a little (default: on)");
   add("fidelity", po::value(&fidelity)->value_name("GRADE|PART=GRADE,..."),
       "accurate or fast, for all or for parts: 'noc=fast,hbm=accurate'; parts: noc, hbm (default: accurate)");
   add("scheduling", po::value(&scheduling)->value_name("concurrent|rounds"),

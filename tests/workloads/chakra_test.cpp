@@ -211,6 +211,16 @@ TEST_F(ChakraTool, TakesTheSameTimeWithoutDataAndFromRunToRun) {
   EXPECT_EQ(rows(ranks, "trace", {"--data", "off"})[0]["check"], "skipped");
 }
 
+TEST_F(ChakraTool, TakesTheSameTimeWithoutDataWhereTheHostsCopiesTakeTime) {
+  const std::vector<TraceWriter> ranks(2, every_collective());
+  const auto time = [&](const std::string& data) {
+    const Outcome outcome = tool_(command(ranks, {"--host-io", "timed", "--data", data, "--json", "-"}));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json_of(outcome.out)["sim_time_ps"];
+  };
+  EXPECT_EQ(time("off"), time("on"));
+}
+
 TEST_F(ChakraTool, BrokenTracesEndWithExitCode2AndAllThatIsWrong) {
   const Outcome outcome = tool_(command(
       {TraceWriter().collective(1, kAllReduce, 64).send(2, 1, 64), TraceWriter().collective(7, kAllGather, 64)}));

@@ -151,6 +151,7 @@ Report ChakraWorkload::run(Session& session) {
   options.warm_up = warmup_ == 1;
   options.check = check_ == 1 && session.options().run.data;
   options.data = makes_copies(session);
+  options.reads = check_ == 1 && makes_copies(session);
   options.seed = session.options().seed;
   if (ProcessGroup::world_size(options.group)) {
     throw std::invalid_argument("chakra: world_size in ccl.yaml makes ranks PEs; ranks of a trace are SIPs");

@@ -32,7 +32,10 @@ struct WalkOptions {
   DPPolicy policy;
   ProcessGroupOptions group;
   ComputeRates rates;
-  bool warm_up = true, check = true, data = true;
+  bool warm_up = true;
+  bool check = true;  ///< what is read is compared with the host's
+  bool data = true;   ///< the host fills inputs: for their data, or for the time that it takes
+  bool reads = true;  ///< the host reads results: likewise
   std::uint64_t seed = 1;
 };
 
