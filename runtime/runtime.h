@@ -342,6 +342,7 @@ class Context {
   Context(RuntimeImpl& runtime, int rank) : runtime_(runtime), rank_(rank) {}
 
  private:
+  friend class ToolWork;
   Handle collective(const CollectiveRequest& request);
   void prepare(const CollectiveRequest& request);
   Handle waited(Handle handle);

@@ -92,6 +92,24 @@ Scheduler::Worker& Scheduler::running() {
   return workers_[static_cast<std::size_t>(current())];
 }
 
+void Scheduler::set_running(int rank) {
+  const bool tool_works = rank >= 0 && workers_[static_cast<std::size_t>(rank)].tool_work > 0;
+  progress_.tool_works.store(tool_works, std::memory_order_relaxed);
+  progress_.running_rank.store(rank, std::memory_order_relaxed);
+}
+
+void Scheduler::begin_tool_work(int rank) {
+  ++workers_[static_cast<std::size_t>(rank)].tool_work;
+  if (rank == current()) set_running(rank);
+}
+
+/// Also while the worker's stack unwinds, in nobody's turn.
+void Scheduler::end_tool_work(int rank) {
+  --workers_[static_cast<std::size_t>(rank)].tool_work;
+  progress_.ended.fetch_add(1, std::memory_order_relaxed);
+  if (rank == current()) set_running(rank);
+}
+
 void Scheduler::make_ready(int rank) {
   Worker& worker = workers_[static_cast<std::size_t>(rank)];
   if (worker.state != State::waiting) return;

@@ -20,7 +20,8 @@ namespace kernbench {
 struct HostProgress {
   std::atomic<int> running_rank{-1};    ///< whose host code runs; -1: none
   std::atomic<std::uint64_t> turns{0};  ///< that workers were given
-  std::atomic<std::uint64_t> ended{0};  ///< workers
+  std::atomic<std::uint64_t> ended{0};  ///< workers, and what they did of the tool's own work (ToolWork)
+  std::atomic<bool> tool_works{false};  ///< the host code that runs is the tool's own work
 };
 
 /// The workers: one SC_THREAD per rank, of which one runs at a time.
@@ -45,6 +46,7 @@ class Scheduler {
     std::function<bool()> until;  ///< while waiting: its condition
     std::exception_ptr error;
     std::optional<StackGuard> guard;  ///< while its thread lives
+    int tool_work = 0;                ///< ToolWork that lives
     sc_core::sc_event wake;
     sc_core::sc_process_handle process;
     bool live() const { return state == State::ready || state == State::running || state == State::waiting; }
@@ -75,6 +77,10 @@ class Scheduler {
   /// Called in a worker's turn, before it ends or gives it up.
   void set_before_yield(std::function<void()> before_yield) { before_yield_ = std::move(before_yield); }
 
+  /// A worker's host code is at work of the tool's own (ToolWork), until as many have ended as began.
+  void begin_tool_work(int rank);
+  void end_tool_work(int rank);
+
   /// Ends a worker where it stands: its stack unwinds. What it submitted goes on, and so do the others. From a SystemC
   /// process that is no worker.
   void kill(int rank);
@@ -93,7 +99,7 @@ class Scheduler {
 
  private:
   Worker& running();
-  void set_running(int rank) { progress_.running_rank.store(rank, std::memory_order_relaxed); }
+  void set_running(int rank);
   void yield(Worker& worker, State state);
   void run(Worker& worker);
   void call_body(Worker& worker);

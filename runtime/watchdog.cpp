@@ -51,7 +51,7 @@ void Watchdog::watch() {
     const Seen seen = look();
     const Meanwhile by_now = passed();
     const auto now = std::chrono::steady_clock::now();
-    if (!(seen == last)) {
+    if (!(seen == last) || host_.tool_works.load(std::memory_order_relaxed)) {
       last = seen;
       then = by_now;
       since = now;

@@ -12,8 +12,9 @@
 namespace kernbench {
 
 /// Watches, from a thread outside the simulation, that it gets on: reports when for `seconds` of wall clock no work has
-/// come to its end on the machine (Activity::completed) and no worker has ended. Neither turns that workers pass around
-/// among themselves, as at barriers, nor simulated time that passes are progress. Reads published atomics only.
+/// come to its end on the machine (Activity::completed), no worker has ended, and the host was not at work of the
+/// tool's own (ToolWork). Neither turns that workers pass around among themselves, as at barriers, nor simulated time
+/// that passes are progress. Reads published atomics only.
 class Watchdog {
  public:
   /// `expired` gets the report, once; the usual one prints it and leaves the process with exit code 4, since a thread

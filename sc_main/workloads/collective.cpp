@@ -8,6 +8,7 @@
 #include "ccl/contract/legal.h"
 #include "ccl/select/choice.h"
 #include "runtime/process_group.h"
+#include "runtime/tool_work.h"
 #include "sc_main/workloads/collective_memory.h"
 #include "sc_main/workloads/collective_options.h"
 #include "sc_main/workloads/explain.h"
@@ -303,12 +304,16 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRun& request, con
   ctx.barrier();
   // The device is asked before the host makes data for it: what does not fit there may not fit here either.
   for (Part& part : parts) part.buffers = make_buffers(ctx, part.what, part.layout, part.member);
-  for (Part& part : parts) fill(session, part.what, part.buffers, part.member, part.group);
+  for (Part& part : parts) {
+    const ToolWork filling(ctx);
+    fill(session, part.what, part.buffers, part.member, part.group);
+  }
   const int total = request.warmup + request.iterations;
   for (int i = 0; i < total; ++i) {
     ctx.barrier();
     // What is checked starts from fresh data: sums in place would grow from iteration to iteration.
     if (i + 1 == total) {
+      const ToolWork filling(ctx);
       for (Part& part : parts) refresh(session, part.what, part.buffers, part.member, part.group);
     }
     ctx.barrier();
@@ -339,6 +344,7 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRun& request, con
   const bool reads = makes_copies(session) && options_.request(true).check;
   for (const Part& part : parts) {
     if (!reads || !part.buffers.out) continue;
+    const ToolWork reading(ctx);
     for (std::size_t copy = 0; copy < part.buffers.out.copies(); ++copy) {
       std::vector<std::uint8_t> bytes = part.buffers.out.bytes_to_host(copy);
       if (request.check)
@@ -347,6 +353,7 @@ void CollectiveWorkload::measure(Context& ctx, const CollectiveRun& request, con
   }
   ctx.barrier();
   if (ctx.rank() == 0) {
+    const ToolWork checking(ctx);
     for (std::size_t g = 0; g < groups.size(); ++g) {
       Json result = row(session, request, g, layouts);
       report.text += text_row(request, result);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/pe/compute/gemm_array.h"
+#include "runtime/tool_work.h"
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/linear.h"
 #include "runtime/tp/own_shard.h"
@@ -126,6 +127,7 @@ class GemmBase : public Workload {
     const bool data = makes_copies(session);
     const auto make = [&](std::uint64_t stream, Shape shape, const DPPolicy& policy, const char* tensor) {
       Tensor made = ctx.empty(shape, p.dtype, policy, tensor);  // before the host has to hold what the device cannot
+      const ToolWork filling(ctx);
       if (data) made.write_bytes(operand(session, stream, shape.count()));
       return made;
     };
@@ -146,6 +148,7 @@ class GemmBase : public Workload {
     outcome.pes = targets.size();
     outcome.before = before;
     outcome.after = statistics_of(session, targets);
+    const ToolWork reading(ctx);
     if (check_ == 1 && makes_copies(session)) outcome.result = c.bytes_to_host();
     return outcome;
   }

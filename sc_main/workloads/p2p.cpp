@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "runtime/placement_units.h"
+#include "runtime/tool_work.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
@@ -147,6 +148,7 @@ class PeerToPeer final : public Workload {
       return parts;
     }
     parts.tensor = ctx.empty(shape, DType::i8, split, name);
+    const ToolWork filling(ctx);
     parts.host =
         Pattern(seed_, DType::i8, Pattern::Range::unit).bytes(pattern, static_cast<std::size_t>(shape.count()));
     parts.tensor.write_bytes(parts.host);
@@ -154,8 +156,10 @@ class PeerToPeer final : public Workload {
   }
 
   /// Bytes of the part of `arrived` on `pe` that differ from the part of `sent` on `owner`; nothing with data off.
-  std::optional<std::uint64_t> differing(const Parts& arrived, PeCoord pe, const Parts& sent, PeCoord owner) const {
+  std::optional<std::uint64_t> differing(Context& ctx, const Parts& arrived, PeCoord pe, const Parts& sent,
+                                         PeCoord owner) const {
     if (!copies_) return {};
+    const ToolWork checking(ctx);
     const std::vector<std::uint8_t> all = arrived.tensor.bytes_to_host();
     if (!data_) return {};
     const auto at = static_cast<std::uint64_t>(arrived.shard(pe).region.col),
@@ -207,7 +211,7 @@ class PeerToPeer final : public Workload {
     ends_[ctx.rank()] = handle.kernel_end();
     const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
     ctx.launch("p2p_check", on, check_kernel, sent.tensor, arrived.tensor, game);
-    wrong_[ctx.rank()] = differing(arrived, self, sent, {0, 0, 0});  // both ranks made the same bytes
+    wrong_[ctx.rank()] = differing(ctx, arrived, self, sent, {0, 0, 0});  // both ranks made the same bytes
   }
 
   void ping_pong(Context& ctx, std::uint64_t bytes, PeCoord peer, Direction to, Direction back, const char* distance,
@@ -217,8 +221,8 @@ class PeerToPeer final : public Workload {
     const Handle handle = ctx.launch("p2p_ipcq", on, ping_pong_kernel, game);
     const Parts sent = make_parts(ctx, bytes, "p2p_sent", 1), arrived = make_parts(ctx, bytes, "p2p_arrived", 0);
     ctx.launch("p2p_check", on, check_kernel, sent.tensor, arrived.tensor, game);
-    std::optional<std::uint64_t> wrong = differing(arrived, kSelf, sent, kSelf);
-    const std::optional<std::uint64_t> there = differing(arrived, peer, sent, kSelf);
+    std::optional<std::uint64_t> wrong = differing(ctx, arrived, kSelf, sent, kSelf);
+    const std::optional<std::uint64_t> there = differing(ctx, arrived, peer, sent, kSelf);
     if (wrong && there) *wrong += *there;
     add_row("ipcq", distance, peer, bytes, handle.kernel_end() - handle.kernel_start(), 2 * iterations_, wrong, report);
   }
@@ -259,7 +263,7 @@ class PeerToPeer final : public Workload {
     const Handle handle = ctx.launch("p2p_dma", on, read_kernel, va, count, iterations_);
     ctx.launch("p2p_check", on, copy_kernel, va, count, arrived.tensor);
     add_row("dma", distance, owner, parts.bytes, handle.kernel_end() - handle.kernel_start(), iterations_,
-            differing(arrived, kSelf, parts, owner), report);
+            differing(ctx, arrived, kSelf, parts, owner), report);
   }
 
   static void add_row(const char* how, const char* distance, PeCoord peer, std::uint64_t bytes, Ps time, int times,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/placement_units.h"
+#include "runtime/tool_work.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/rigs/bare_stream.h"
 #include "sc_main/workloads/dma_listener.h"
@@ -201,8 +202,8 @@ class Stream final : public Workload {
       const Cost cost = run_timed(ctx, session, traffic.name, {}, stream_kernel, arrays,
                                   StreamCall{count, per_block, traffic.reads, traffic.writes});
       const std::uint64_t moved = bytes * static_cast<std::uint64_t>(traffic.reads + traffic.writes) * pes.size();
-      add_row(traffic.name, moved, cost, static_cast<double>(moved) / cost.ns / peak, check(session, arrays, traffic),
-              report);
+      add_row(traffic.name, moved, cost, static_cast<double>(moved) / cost.ns / peak,
+              check(ctx, session, arrays, traffic), report);
     }
     // One element after the other on one PE, each waited for, 4 KiB apart.
     constexpr std::int64_t kLoads = 64;
@@ -223,6 +224,7 @@ class Stream final : public Workload {
       arrays.a = ctx.empty(shape, DType::f32, split, "a");
       arrays.b = ctx.empty(shape, DType::f32, split, "b");
     } else {
+      const ToolWork filling(ctx);
       const Pattern pattern(session.options().seed, DType::f32, Pattern::Range::unit);
       const auto make = [&](std::uint64_t stream, const char* name, std::vector<float>& host) {
         Tensor tensor = ctx.empty(shape, DType::f32, split, name);  // before the host has to hold its contents
@@ -267,8 +269,10 @@ class Stream final : public Workload {
   }
 
   /// Elements of c that are not what the kernel had to write, to the bit; nothing if it wrote none, or with data off.
-  static std::optional<std::uint64_t> check(const Session& session, const Arrays& arrays, const Traffic& traffic) {
+  static std::optional<std::uint64_t> check(Context& ctx, const Session& session, const Arrays& arrays,
+                                            const Traffic& traffic) {
     if (traffic.writes == 0 || !makes_copies(session)) return {};
+    const ToolWork checking(ctx);
     const std::vector<std::uint8_t> bytes = arrays.c.bytes_to_host();
     if (!session.options().run.data) return {};
     std::uint64_t mismatches = 0;

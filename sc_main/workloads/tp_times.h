@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "runtime/runtime.h"
+#include "runtime/tool_work.h"
 
 namespace kernbench {
 
@@ -80,7 +82,11 @@ class TpTimes {
   template <class Work>
   void set_up(Context& ctx, SetUp what, const Work& work) {
     const Ps begin = ctx.now();
-    work();
+    {
+      std::optional<ToolWork> filling;
+      if (what == SetUp::loading) filling.emplace(ctx);
+      work();
+    }
     add(ctx, what, begin);
   }
   /// Ends the set-up, then `pass(layer)` for every layer, warm-up and all. Every rank calls it.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/tensor_geometry.h"
+#include "runtime/tool_work.h"
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/placement_option.h"
 #include "sc_main/workloads/sizes.h"
@@ -108,9 +109,12 @@ class VaOffsetVerify final : public Workload {
     const bool data = session.options().run.data;
     const Pattern pattern(session.options().seed, dtype, Pattern::Range::unit);
     Tensor source = ctx.empty(shape, dtype, policy, "source");
-    const std::vector<std::uint8_t> input =
-        pattern.bytes(static_cast<std::uint64_t>(ctx.rank()), static_cast<std::size_t>(shape.count()));
-    source.write_bytes(input);
+    std::vector<std::uint8_t> input;
+    {
+      const ToolWork filling(ctx);
+      input = pattern.bytes(static_cast<std::uint64_t>(ctx.rank()), static_cast<std::size_t>(shape.count()));
+      source.write_bytes(input);
+    }
     // Each PE writes to a place of its own, so that copies of a shard are read by all that hold one.
     std::vector<const ShardSpec*> shards;
     std::int64_t longest = 0;
@@ -133,6 +137,7 @@ class VaOffsetVerify final : public Workload {
     }
     const Handle handle = ctx.launch("va_offset_verify", on, copy_shard, source, result, geometry_of(source),
                                      static_cast<std::uint64_t>(longest) * size_of(dtype), std::uint64_t{distance});
+    const ToolWork checking(ctx);
     std::uint64_t mismatches = 0;
     const std::vector<std::uint8_t> output = result.bytes_to_host();
     const std::size_t item = size_of(dtype);

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "tests/cli/tool_runner.h"
@@ -122,6 +123,22 @@ TEST(Failure, WhatFollowsTheSimulationIsNotTheWatchdogsBusiness) {
   const Outcome outcome = run_runaway(tool, "late");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(left_in(tool), ::testing::Contains("result.json"));
+}
+
+/// Each does it for longer than the limit while the program runs: to fill, or to check.
+TEST(Failure, WhatTheToolDoesWithDataIsNotTheWatchdogsBusiness) {
+  const Tool tool;
+  for (const char* run : {"all_reduce --set system.sips.count=2 -b 8M -e 8M -w 0 --dtype f8e4m3",
+                          "stream --bytes 32M --block 64K", "tp_mlp --in 2048 --hidden 2048 --out 2048"}) {
+    std::vector<std::string> arguments{"run"};
+    std::istringstream words(run);
+    for (std::string word; words >> word;) arguments.push_back(word);
+    for (const char* more : {"--topology", "minimal", "--fidelity", "fast", "--watchdog", "0.3"}) {
+      arguments.emplace_back(more);
+    }
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 0) << run << "\n" << outcome.err;
+  }
 }
 
 TEST(Failure, RanksThatSpinAtBarriersDoNotEscapeTheWatchdog) {

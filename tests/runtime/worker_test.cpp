@@ -4,9 +4,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/tool_work.h"
 #include "runtime/watchdog.h"
 #include "tests/runtime/host_run.h"
 
@@ -274,6 +278,61 @@ TEST(Watchdog, TakesTurnsAmongRanksForNoProgress) {
   EXPECT_THAT(report, ::testing::MatchesRegex("watchdog: no progress for 0.05 s of wall clock at 0.000 ns of simulated "
                                               "time; running: the host code of .*, after [0-9]+ turns of ranks in "
                                               "which the machine got nothing to do"));
+}
+
+/// What a watchdog of 0.1 s says of a program on two ranks; `rank_program` also gets whether it has said it.
+std::string report_of(const std::function<void(Context&, const std::atomic<bool>&)>& rank_program) {
+  HostRun host({2, 1, 1, 1, 1 << 20});
+  std::atomic<bool> expired{false};
+  std::string report;
+  const Watchdog watchdog(0.1, host.machine.dispatcher(), host.runtime.host_progress(), [&](const std::string& text) {
+    report = text;
+    expired = true;
+  });
+  host.run([&](Context& ctx) { rank_program(ctx, expired); }, 2);
+  return report;
+}
+void pass_time(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+TEST(Watchdog, LetsTheToolFillAndCheckForAsLongAsItTakes) {
+  EXPECT_EQ(report_of([](Context& ctx, const std::atomic<bool>&) {
+              const ToolWork outer(ctx);
+              { const ToolWork inner(ctx); }
+              pass_time(300);
+            }),
+            "");
+}
+
+/// Where it looks, none of them may be under way.
+TEST(Watchdog, TakesEachEndOfTheToolsWorkForProgress) {
+  EXPECT_EQ(report_of([](Context& ctx, const std::atomic<bool>&) {
+              for (int i = 0; i < 10; ++i) {
+                { const ToolWork work(ctx); }
+                pass_time(20);
+              }
+            }),
+            "");
+}
+
+TEST(Watchdog, WatchesWhatOthersDoWhileTheToolsWorkWaits) {
+  const std::string report = report_of([](Context& ctx, const std::atomic<bool>& expired) {
+    std::optional<ToolWork> work;
+    if (ctx.rank() == 0) work.emplace(ctx);
+    ctx.barrier();
+    while (ctx.rank() == 1 && !expired) {
+    }
+    ctx.barrier();
+  });
+  EXPECT_THAT(report, ::testing::HasSubstr("running: the host code of rank 1 (process rank1)"));
+}
+
+TEST(Watchdog, WatchesARankAgainBehindTheToolsWork) {
+  const std::string report = report_of([](Context& ctx, const std::atomic<bool>& expired) {
+    { const ToolWork work(ctx); }
+    while (!expired) {
+    }
+  });
+  EXPECT_THAT(report, ::testing::HasSubstr("running: the host code of rank 0 (process rank0)"));
 }
 
 /// No simulated time for longer than its period; `step` happens all the while. Whether it reports.

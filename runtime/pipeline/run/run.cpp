@@ -9,6 +9,7 @@
 #include "runtime/pipeline/run/self_attentions.h"
 #include "runtime/pipeline/run/task_times.h"
 #include "runtime/pipeline/table.h"
+#include "runtime/tool_work.h"
 #include "runtime/tp/gemm_planner.h"
 #include "runtime/tp/norm.h"
 #include "runtime/tp/own_shard.h"
@@ -105,6 +106,7 @@ class PipelineRun::Worker {
 
   /// Constants, caches of self-attentions, then what else there is: as the layers of runtime/tp place theirs.
   void load() {
+    const ToolWork filling(context_);
     const auto constants = std::find_if(plan().buffers.begin(), plan().buffers.end(),
                                         [](const Buffer& buffer) { return buffer.contents == nullptr; });
     std::for_each(plan().buffers.begin(), constants, [this](const Buffer& buffer) { place(buffer); });
@@ -416,6 +418,7 @@ class PipelineRun::Worker {
   }
 
   void host_task(const SuperTask& task) {
+    const ToolWork computing(context_);
     if (task.kind.value == TaskKind::send) {
       Transfer& transfer = transfer_of(task);
       transfer.data = host_[task.inputs.value.front().value];
@@ -430,8 +433,7 @@ class PipelineRun::Worker {
       host_[name] = {type.shape, type.dtype, transfer.data.bytes};
       return;
     }
-    const auto number = static_cast<std::size_t>(&task - run_.pipeline_.supertasks.data());
-    const Graph& graph = *run_.checked_.graphs[number];
+    const Graph& graph = *run_.checked_.graphs[static_cast<std::size_t>(&task - run_.pipeline_.supertasks.data())];
     Ps time = 0;
     for (const Node& node : graph.nodes) time += run_.settings_.host.time_of(work_of(graph, node));
     if (run_.settings_.data) {
@@ -444,6 +446,7 @@ class PipelineRun::Worker {
   }
 
   void read_outputs() {
+    const ToolWork reading(context_);
     for (const TensorSlice& slice : run_.pipeline_.metadata.slices.outputs) {
       if (slice.device.value != plan().device->name) continue;
       const TensorType type = type_of(*run_.pipeline_.tensor(slice.name));

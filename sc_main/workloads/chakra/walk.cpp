@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ccl/contract/legal.h"
+#include "runtime/tool_work.h"
 #include "sc_main/check/numerics.h"
 
 namespace kernbench::chakra {
@@ -304,6 +305,7 @@ void Walk::run(Context& ctx) {
   }
   std::vector<Buffers> buffers(calls_.size());
   for (std::size_t c = 0; c < calls_.size(); ++c) {
+    const ToolWork filling(ctx);
     const int member = member_of(c, ctx.rank());
     if (member >= 0) buffers[c] = make_buffers(ctx, c, member);
   }
@@ -314,7 +316,10 @@ void Walk::run(Context& ctx) {
     }
   };
   if (options_.warm_up) warm_up(ctx, buffers, groups);
-  each_own([&](std::size_t c, int member) { refresh(c, member, buffers[c]); });
+  each_own([&](std::size_t c, int member) {
+    const ToolWork filling(ctx);
+    refresh(c, member, buffers[c]);
+  });
   bell_[static_cast<std::size_t>(ctx.rank())] = ctx.promise("a communication that all are ready for");
   ctx.barrier();
   RankWalk(*this, ctx, buffers, groups).run();
@@ -323,6 +328,7 @@ void Walk::run(Context& ctx) {
   each_own([&](std::size_t c, int member) {
     Buffers& own = buffers[c];
     if (!own.out) return;
+    const ToolWork reading(ctx);
     for (std::size_t copy = 0; copy < own.out.copies(); ++copy) {
       std::vector<std::uint8_t> bytes = own.out.bytes_to_host(copy);
       if (options_.check) calls_[c].data.outputs[static_cast<std::size_t>(member)].push_back(std::move(bytes));

@@ -1,0 +1,23 @@
+#pragma once
+
+namespace kernbench {
+
+class Context;
+class Scheduler;
+
+/// While one lives, the host code of its rank is at work of the tool's own: it fills data, or checks them. The watchdog
+/// takes that for progress, however long it lasts. Not so what others do while the rank waits, and code of users'.
+class ToolWork {
+ public:
+  /// Of the rank that runs: from its thread; in the main context, which nobody watches, it does nothing.
+  explicit ToolWork(Context& context);
+  ~ToolWork();
+  ToolWork(const ToolWork&) = delete;
+  ToolWork& operator=(const ToolWork&) = delete;
+
+ private:
+  Scheduler& scheduler_;
+  const int rank_;
+};
+
+}  // namespace kernbench
