@@ -100,6 +100,46 @@ TEST(Leftover, BetweenLaunchesIsLookedForAtTheEndOfTheProgram) {
                           HasSubstr("sip0.cube0.pe0: kernel 'send', send(global(1)): 1 message to sip1.cube0.pe0")));
 }
 
+/// Rank 0 sends what nobody receives, then both reduce `shape`.
+std::string failure_of_collective_behind_a_send(Shape shape) {
+  MachineRun host(machine_of(2, 1, 1));
+  const auto program = [](Context& ctx, Shape reduced) {
+    ctx.init_process_group(with_peers());
+    const Tensor t = ctx.full(1, reduced, DType::f16, spread(), "t");
+    if (ctx.rank() == 0) ctx.launch("sends", LaunchOptions{{{0, 0, 0}}}, send_to_other);
+    ctx.barrier();
+    ctx.all_reduce(t);
+    ADD_FAILURE() << "rank " << ctx.rank() << " goes on with " << t.at(0, 0);
+  };
+  return failure_of([&] { host.runtime.spawn(program, std::tuple(shape), 2); });
+}
+
+const auto kFound = AllOf(
+    HasSubstr("sip1.cube0.pe0.ipcq_recv: IPCQ error in kernel '"),
+    HasSubstr("the next message is not the collective's, it was left in the queue: sip0.cube0.pe0: kernel 'sends', "
+              "send(global(1)): each send needs its recv"));
+
+TEST(Leftover, OfAKernelIsNotTakenByACollectiveThatWouldTakeItForItsOwn) {
+  EXPECT_THAT(failure_of_collective_behind_a_send(kShape), kFound);
+}
+TEST(Leftover, OfAKernelIsNamedWhereItHasAnotherSizeThanTheCollectives) {
+  EXPECT_THAT(failure_of_collective_behind_a_send({64, 64}), kFound);
+}
+
+TEST(Leftover, ACollectivesMessageIsNotForAnotherKernel) {
+  MachineRun host(machine_of(2, 1, 1));
+  const auto program = [](Context& ctx) {
+    ctx.init_process_group(with_peers());
+    const Tensor t = ctx.full(1, kShape, DType::f16, spread(), "t"), out = ctx.zeros(kShape, DType::f16, {}, "out");
+    const LaunchOptions beside{{{1, 0, 0}}, ctx.new_stream()};
+    if (ctx.rank() == 1) ctx.launch_async("early", beside, recv_from_other, out.va());
+    ctx.all_reduce(t);
+  };
+  EXPECT_THAT(failure_of([&] { host.runtime.spawn(program, std::tuple<>(), 2); }),
+              AllOf(HasSubstr("IPCQ error in kernel 'early', op recv(global(0)"),
+                    HasSubstr("the next message from sip0.cube0.pe0 is a collective's: no other kernel may take it")));
+}
+
 void touch_nothing(Va at, Tl& tl) { tl.load(at, kShape, DType::f16); }
 
 TEST(Leftover, IsSaidOfAProgramBehindOneThatCaughtAFault) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <tlm>
+#include <tuple>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -35,6 +36,19 @@ struct RingCount {
   PeCoord sender;          ///< who fills it
   Direction direction;     ///< of the PE that counts
   std::int64_t messages = 0;
+};
+
+/// Who puts messages into a queue, as those know who take them out: a kernel that is no collective's, or `collective`,
+/// whichever it is. The machine keeps each as long as itself.
+struct QueueSender {
+  std::string kernel;       ///< its name
+  Direction direction;      ///< of the PE that sends
+  bool collective = false;  ///< the other fields are empty then
+
+  /// By name and direction.
+  friend bool operator<(const QueueSender& a, const QueueSender& b) {
+    return std::tie(a.kernel, a.direction) < std::tie(b.kernel, b.direction);
+  }
 };
 
 /// Launches a kernel on `targets`, once on each. All targets start in one instant. `tensors` gives tl.shard() its

@@ -10,6 +10,7 @@
 namespace kernbench {
 
 struct Command;
+struct QueueSender;
 
 /// Message classes, in the order in which one may create another; each has virtual channels of its own.
 /// command, response and credit are always sunk by their receiver.
@@ -75,11 +76,12 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   std::uint16_t input = 0;  ///< links: the wire's virtual network it came on
 
   // IPCQ (kinds ipcq_data and ipcq_credit).
-  std::uint16_t ring = 0;           ///< ring at the destination PE (data), send queue there (credit)
-  std::uint16_t slot = 0;           ///< slot within the ring
-  std::uint32_t message_bytes = 0;  ///< bytes of the whole slot message
-  bool last = false;                ///< its last packet: data and pointer become visible together
-  std::uint32_t send_bytes = 0;     ///< bytes of the whole send that the slot message is part of
+  std::uint16_t ring = 0;               ///< ring at the destination PE (data), send queue there (credit)
+  std::uint16_t slot = 0;               ///< slot within the ring
+  std::uint32_t message_bytes = 0;      ///< bytes of the whole slot message
+  bool last = false;                    ///< its last packet: data and pointer become visible together
+  std::uint32_t send_bytes = 0;         ///< bytes of the whole send that the slot message is part of
+  const QueueSender* sender = nullptr;  ///< with `last`: who sent the message; null: somebody else than a PE
 
   Command* command = nullptr;  ///< kind command
 

@@ -41,6 +41,7 @@ class KernelContext {
   struct QueueCount {
     Direction direction;
     std::uint32_t sent = 0, received = 0;
+    const QueueSender* sender = nullptr;  ///< of what it has sent there; null: nothing, or of a collective
   };
   QueueCount& queue(Direction direction) {
     for (QueueCount& count : queues) {

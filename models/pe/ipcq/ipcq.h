@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct QueueUsers {
 };
 struct RingWriter;
 struct RingReader;
+/// What kernels of collectives send is from.
+extern const QueueSender kCollectives;
 
 /// One queue pair: a send queue into a peer's ring, and an own ring that is received from. See docs/pe.md.
 struct QueuePair {
@@ -122,10 +125,13 @@ class Ipcq {
   void passed_port(QueuePair& pair, std::uint32_t bytes, Ps read);
   void hand_over(QueuePair& pair, const QueuePair::Leaving& next);
   void end_send(QueuePair& pair, Op& op);
+  const QueueSender& sender_of(const Op& op);
   void arrived(QueuePair& pair, std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes,
                std::uint32_t send_bytes);
   void write_to_memory(QueuePair& pair, tlm::tlm_generic_payload& payload, const Packet& packet);
   void advance_receive(QueuePair& pair);
+  static bool strange(const QueuePair& pair, const Op& op);
+  void refuse_stranger(const QueuePair& pair, Op& op);
   void copy_from_tcm(QueuePair& pair);
   void slot_read(QueuePair& pair, Ps written, Ps later);
   void end_receive(QueuePair& pair, Ps written);
@@ -142,7 +148,8 @@ class Ipcq {
   DirectionTable directions_;
   std::vector<std::unique_ptr<QueuePair>> pairs_;
   std::vector<QueuePair*> by_ring_, by_queue_;
-  std::vector<Track> levels_;  // of the eight named directions
+  std::set<QueueSender> senders_;  ///< kernels here that are no collectives'; what they sent may outlive them
+  std::vector<Track> levels_;      // of the eight named directions
 };
 
 }  // namespace kernbench::pe

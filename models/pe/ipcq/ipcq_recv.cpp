@@ -16,6 +16,7 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
   sc_assert(pair != nullptr);
   const std::uint32_t bytes = packet.bytes, message_bytes = packet.message_bytes, send_bytes = packet.send_bytes;
   const std::uint16_t slot = packet.slot;
+  if (packet.last) pair->ring.set_sender(slot, packet.sender);
   if (bytes == 0) {
     arrived(*pair, slot, 0, message_bytes, send_bytes);
   } else if (pair->ring_in_tcm()) {
@@ -74,6 +75,24 @@ void RingWriter::on_response(tlm::tlm_generic_payload& payload, Packet& packet) 
 
 // ---- From the ring into a tile ----
 
+/// A collective takes messages of collectives only, another kernel takes none of them. Whatever a PE did not send is
+/// let pass.
+bool Ipcq::strange(const QueuePair& pair, const Op& op) {
+  const QueueSender* sender = pair.ring.head_sender();
+  return sender != nullptr && (sender == &kCollectives) != op.context->launch().call.has_value();
+}
+
+void Ipcq::refuse_stranger(const QueuePair& pair, Op& op) {
+  const QueueSender& sender = *pair.ring.head_sender();
+  const std::string from = names::pe(pair.entry.source);
+  sink_.fault(op, Fault::Kind::ipcq, "ipcq_recv",
+              sender.collective
+                  ? fmt::format("the next message from {} is a collective's: no other kernel may take it", from)
+                  : fmt::format("the next message is not the collective's, it was left in the queue: {}: kernel '{}', "
+                                "send({}): each send needs its recv",
+                                from, sender.kernel, sender.direction.str()));
+}
+
 void Ipcq::advance_receive(QueuePair& pair) {
   if (pair.copying) return;
   if (pair.receiving == nullptr) {
@@ -98,6 +117,10 @@ void Ipcq::advance_receive(QueuePair& pair) {
     if (Usage* usage = pair.statistics.usage)
       usage->wait(pair.no_data_since, services_.now(), static_cast<unsigned>(QueueWait::data));
     pair.no_data_since = kNever;
+  }
+  if (strange(pair, op)) {
+    refuse_stranger(pair, op);
+    return;
   }
   const std::uint64_t expected = std::min<std::uint64_t>(pair.entry.slot_bytes, op.out.bytes() - pair.received);
   const bool whole = pair.ring.head_send_bytes() == op.out.bytes();

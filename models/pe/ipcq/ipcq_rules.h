@@ -2,6 +2,10 @@
 #include <cstdint>
 #include <vector>
 
+namespace kernbench {
+struct QueueSender;
+}
+
 namespace kernbench::pe {
 
 /// The sender's view of a peer's ring: which slots it may fill. Slots are taken in order and come back in order.
@@ -34,12 +38,17 @@ class ReceiveRing {
   /// protocol error: a slot that does not exist or is full already, a message longer than a slot, or more bytes than it
   /// has.
   bool arrive(std::uint16_t slot, std::uint32_t bytes, std::uint32_t message_bytes, std::uint32_t send_bytes);
+  /// Who sent the message in `slot`, which is not visible before it is known; null: nobody says it.
+  void set_sender(std::uint16_t slot, const QueueSender* sender) {
+    if (slot < slots_.size()) slots_[slot].sender = sender;
+  }
   /// Messages that may be consumed.
   std::uint16_t visible() const;
   /// REQUIRES: visible() > 0.
   std::uint16_t head() const { return head_; }
   std::uint32_t head_bytes() const { return slots_[head_].message; }
   std::uint32_t head_send_bytes() const { return slots_[head_].send; }
+  const QueueSender* head_sender() const { return slots_[head_].sender; }
   void pop();
 
   std::uint16_t slots() const { return static_cast<std::uint16_t>(slots_.size()); }
@@ -52,6 +61,7 @@ class ReceiveRing {
   struct Slot {
     std::uint32_t arrived = 0, message = 0, send = 0;
     bool full = false;
+    const QueueSender* sender = nullptr;
   };
   std::uint32_t slot_bytes_;
   std::vector<Slot> slots_;

@@ -10,6 +10,17 @@
 
 namespace kernbench::pe {
 
+const QueueSender kCollectives{{}, {}, true};
+
+/// Looked up once for a kernel and a queue.
+const QueueSender& Ipcq::sender_of(const Op& op) {
+  const LaunchMessage& launch = op.context->launch();
+  if (launch.call) return kCollectives;
+  const QueueSender*& sender = op.context->queue(op.direction).sender;
+  if (sender == nullptr) sender = &*senders_.insert({launch.kernel, op.direction}).first;
+  return *sender;
+}
+
 void Ipcq::advance_send(QueuePair& pair) {
   if (pair.reading) return;
   if (pair.sending == nullptr) {
@@ -118,6 +129,7 @@ void Ipcq::hand_over(QueuePair& pair, const QueuePair::Leaving& next) {
   packet.message_bytes = next.message_bytes;
   packet.send_bytes = static_cast<std::uint32_t>(op.in[0].bytes());
   packet.last = next.last;
+  if (next.last) packet.sender = &sender_of(op);
   services_.inject(payload);
   if (!next.last) return;
   ++pair.statistics.messages_sent;
