@@ -1,6 +1,7 @@
 #include "runtime/pipeline/export_document.h"
 
 #include "runtime/pipeline/document.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::pipeline {
 
@@ -34,7 +35,7 @@ std::string FxWriter::end(const std::vector<std::string>& results) {
   JsonDocument outputs = JsonDocument::array();
   for (const std::string& result : results) outputs.push_back(node(result));
   nodes_.push_back({{"name", "output"}, {"op", "output"}, {"args", JsonDocument::array({outputs})}});
-  return JsonDocument{{"nodes", nodes_}}.dump();
+  return json_text(JsonDocument{{"nodes", nodes_}});
 }
 
 DocumentWriter::DocumentWriter(std::string name, int slots, DType dtype, std::string weights_file)

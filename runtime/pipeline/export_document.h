@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/pipeline/export.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::pipeline {
 
@@ -57,7 +58,7 @@ class DocumentWriter {
   /// From one slot to another: a send and a recv that makes `made`.
   void transfer(const std::string& group, const std::string& tensor, int from, const std::string& made, int to);
 
-  std::string text() const { return document_.dump(1) + "\n"; }
+  std::string text() const { return json_text(document_, 1) + "\n"; }
 
  private:
   JsonDocument document_;

@@ -137,7 +137,7 @@ std::string to_safetensors(const std::map<std::string, HostTensor>& tensors) {
     header[name] = {{"dtype", type->name}, {"shape", tensor.shape}, {"data_offsets", {at, at + tensor.bytes.size()}}};
     at += tensor.bytes.size();
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // data begin at a multiple of 8
   std::string file;
   for (unsigned i = 0; i < 8; ++i) file += static_cast<char>(text.size() >> (8 * i));

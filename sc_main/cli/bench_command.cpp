@@ -16,6 +16,7 @@
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/usage_error.h"
 #include "sc_main/run/version.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {
@@ -206,7 +207,7 @@ int bench_command(const Arguments& arguments) {
     throw RunEnded(ExitCode::interrupted, "interrupted");
   }
   json["host"] = host.json();
-  file.write(json.dump(2) + "\n");
+  file.write(json_text(json, 2) + "\n");
   return static_cast<int>(passed || !options.check ? ExitCode::success : ExitCode::check_failed);
 }
 

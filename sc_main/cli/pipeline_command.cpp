@@ -174,6 +174,7 @@ constexpr const char* kOfLayers[] = {"layers", "prompt"};
 void export_pipeline(const PipelineOptions& options, const Parsed& parsed) {
   if (options.output == "-")
     throw UsageError("export without --output", "it writes two files: give the document's name");
+  refuse_foreign_text("--output", {options.output});
   const auto dtype = parse_dtype(options.dtype);
   if (!dtype || !is_float(*dtype) || size_of(*dtype) == 1)
     throw UsageError(fmt::format("--dtype is {}", quote(options.dtype)), "give f16, bf16, f32 or f64");

@@ -10,6 +10,7 @@
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/cube_mesh.h"
@@ -132,7 +133,7 @@ std::string show(const TopologyOptions& options) {
 
 std::string export_it(const TopologyOptions& options) {
   require("--what", options.what, {"config", "cube-mesh", "schema"});
-  if (options.what == "schema") return topology::json_schema().dump(2) + "\n";
+  if (options.what == "schema") return json_text(topology::json_schema(), 2) + "\n";
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   if (options.what == "cube-mesh") {
     const topology::CubeLayout layout = topology::find_layout(resolved.spec.cube, resolved.spec.cube_mesh);

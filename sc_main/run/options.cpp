@@ -14,6 +14,7 @@
 
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/usage_error.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
 #include "waves/gtkw_file.h"
@@ -323,6 +324,14 @@ void refuse_same_files(const std::vector<std::pair<std::string, std::string>>& f
         throw UsageError(fmt::format("{} and {} are both {}", files[i].first, files[j].first, quote(files[j].second)),
                          "give each a file of its own");
     }
+  }
+}
+
+void refuse_foreign_text(const std::string& option, const Arguments& words) {
+  for (const std::string& word : words) {
+    if (!is_utf8(word))
+      throw UsageError(fmt::format("{} is no UTF-8, as the JSON of {} has to be", quote(word), option),
+                       "rename the file");
   }
 }
 

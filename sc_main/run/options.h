@@ -28,6 +28,10 @@ struct MachineOptions {
 /// UsageError.
 void refuse_same_files(const std::vector<std::pair<std::string, std::string>>& files);
 
+/// What `option` writes as JSON holds `words`, and JSON is UTF-8; before the work, since afterwards its result would be
+/// lost. Throws UsageError.
+void refuse_foreign_text(const std::string& option, const Arguments& words);
+
 /// Options that every run has.
 struct CommonOptions {
   static constexpr const char* kTraceDetail = "10 ns";

@@ -209,19 +209,11 @@ Run::Run(Arguments arguments) {
   }
   result_.command = {"run", name};
   result_.command.insert(result_.command.end(), parsed.reproducible.begin(), parsed.reproducible.end());
-  if (!common_.json.empty()) refuse_foreign_text();
+  if (!common_.json.empty()) refuse_foreign_text("--json", result_.command);
   result_.workload = name;
   result_.seed = common_.seed;
   result_.data = common_.data == "on";
   result_.fidelity = common_.run_options().fidelity;
-}
-
-/// JSON is UTF-8; before the run, since afterwards its result would be lost.
-void Run::refuse_foreign_text() const {
-  for (const std::string& word : result_.command) {
-    if (!is_utf8(word))
-      throw UsageError(fmt::format("{} is no UTF-8, as the JSON of --json has to be", quote(word)), "rename the file");
-  }
 }
 
 void Run::hash_files() {

@@ -64,7 +64,6 @@ class Run {
   /// Hashes the files that the run reads by name; those that are not there are refused by what reads them.
   void hash_files();
   void refuse_overwriting() const;
-  void refuse_foreign_text() const;
   /// Those given now have to be those of the earlier run, wherever they are.
   void compare_plugins(const Arguments& before) const;
   /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.

@@ -14,6 +14,7 @@
 #include "sc_main/workloads/explain.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench {
 namespace {
@@ -373,7 +374,7 @@ std::string CollectiveWorkload::text_row(const CollectiveRun& request, const Jso
       fraction.is_number() ? fmt::format("{:.3f}", fraction.get<double>()) : "-", wrong,
       result["algorithm"].get<std::string>());
   if (result["limited_by"].is_string()) text += "; " + result["limited_by"].get<std::string>();
-  if (request.groups.size() > 1) text += fmt::format("  {}", result["group"].dump());
+  if (request.groups.size() > 1) text += fmt::format("  {}", json_text(result["group"]));
   return text + "\n" + explanation_;
 }
 

@@ -245,6 +245,36 @@ TEST(Survival, ANameThatJsonCannotHoldIsRefusedBeforeTheRun) {
   EXPECT_EQ(tool({"run", "probe", "--topology", "n\xff.yaml"}).code, 0) << "without JSON it may have any name";
 }
 
+/// Whatever is written for programs and browsers: the byte stands there escaped, or the name is refused before the
+/// work.
+TEST(Survival, NoOutputHoldsTheRawBytesOfAName) {
+  const Tool tool;
+  std::ofstream(tool.file("n\xff.yaml")) << "extends: minimal\n";
+  ASSERT_EQ(tool({"run", "probe", "--topology", "minimal", "--json", "b\xff.json"}).code, 0);
+  const auto written = [&](std::vector<std::string> words, const std::string& output) {
+    words.insert(words.end(), {"--output", output});
+    const Outcome outcome = tool(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string text = read(tool.file(output));
+    EXPECT_FALSE(text.empty()) << output;
+    EXPECT_EQ(text.find('\xff'), std::string::npos) << output;
+    return text;
+  };
+  for (const char* format : {"json", "svg", "dot"})
+    written({"topology", "show", "n\xff.yaml", "--view", "system", "--format", format}, std::string("v.") + format);
+  EXPECT_THAT(written({"topology", "export", "n\xff.yaml"}, "again.yaml"), HasSubstr("# n\\xff.yaml"));
+  EXPECT_EQ(tool({"topology", "check", "again.yaml"}).code, 0);
+  EXPECT_THAT(written({"report", "b\xff.json"}, "page.html"), HasSubstr("<title>probe: b\\xff.json"));
+  const Outcome run = tool({"run", "probe", "--topology", "n\xff.yaml", "--report", "run.html"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(read(tool.file("run.html")).find('\xff'), std::string::npos);
+
+  const Outcome refused =
+      tool({"pipeline", "export", "--in", "64", "--hidden", "64", "--out", "64", "--output", "p\xff.json"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("'p\\xff.json' is no UTF-8, as the JSON of --output has to be"));
+}
+
 /// Code that does not come back hears no flag; one signal is enough all the same, and leaves nothing behind.
 TEST(Survival, OneSignalEndsARunThatDoesNotListen) {
   const Tool tool;

@@ -214,13 +214,13 @@ std::string Drawing::json() const {
                      {"label_at", line.label_at},
                      {"ends", line.ends.empty() ? line.from + " " + line.to : line.ends}});
   }
-  return Json{{"title", title_}, {"subtitle", subtitle_}, {"boxes", boxes}, {"lines", lines}}.dump();
+  return json_text(Json{{"title", title_}, {"subtitle", subtitle_}, {"boxes", boxes}, {"lines", lines}});
 }
 
 std::string Drawing::dot() const {
   const auto quoted = [](const std::string& text) {
     std::string out = "\"";
-    for (const char c : text) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    for (const char c : printable(text)) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
     return out + "\"";
   };
   const bool coloured =

@@ -201,6 +201,13 @@ Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& n
 
 namespace {
 
+/// A file's name may hold anything; a comment ends with its line, and YAML takes UTF-8 only.
+std::string comment(const std::string& text) {
+  std::string line = printable(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 /// `config` as YAML in block style, lists in flow style; a comment names the place that each value comes from.
 void print(const nlohmann::ordered_json& config, const std::string& path, std::size_t indent,
            const std::map<std::string, std::string>& sources, std::string& out) {
@@ -235,8 +242,8 @@ Location Resolved::place_of(const std::string& key) const {
 
 std::string show_resolved(const Resolved& resolved) {
   std::map<std::string, std::string> sources;
-  for (const auto& [path, where] : resolved.sources) sources[path] = where.str();
-  std::string out = fmt::format("# {}, configuration {}\n", resolved.spec.name, resolved.hash);
+  for (const auto& [path, where] : resolved.sources) sources[path] = comment(where.str());
+  std::string out = fmt::format("# {}, configuration {}\n", comment(resolved.spec.name), resolved.hash);
   print(resolved.config, "", 0, sources, out);
   return out;
 }

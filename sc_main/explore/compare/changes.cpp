@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tlm/config/config_node.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/read.h"
 #include "topology/spec/schema.h"
 
@@ -32,7 +33,7 @@ std::optional<std::uint64_t> twice_as_good(const Field& field, std::uint64_t val
 /// The value of `json` as a better one; null if there is none.
 Json better_value(const Field& field, const std::string& key, const Json& json) {
   Problems problems;
-  const ConfigNode node = parse_config_value(json.is_string() ? json.get<std::string>() : json.dump(), {key, 0, 0});
+  const ConfigNode node = parse_config_value(json.is_string() ? json.get<std::string>() : json_text(json), {key, 0, 0});
   const topology::FieldValue value = topology::read_value(field, node, key, problems);
   if (!problems.empty() || !std::holds_alternative<std::uint64_t>(value)) return nullptr;
   const auto better = twice_as_good(field, std::get<std::uint64_t>(value));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sc_main/explore/compare/run_time.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::compare {
 namespace {
@@ -23,7 +24,7 @@ void flatten(const Json& json, const std::string& path, Flat& flat) {
   } else if (json.is_array() && path == "overrides") {
     for (const Json& entry : json) {
       std::string name = entry.value("match", std::string());
-      if (const auto link = entry.find("link"); link != entry.end()) name = "link " + link->dump();
+      if (const auto link = entry.find("link"); link != entry.end()) name = "link " + json_text(*link);
       Json rest = entry;
       for (const char* key : {"match", "link"}) rest.erase(key);
       flatten(rest.empty() ? Json("broken") : rest, fmt::format("overrides[{}]", name), flat);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sc_main/explore/compare/diff.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::compare {
 namespace {
@@ -15,7 +16,7 @@ std::string shown(const Json& value) {
   if (value.is_null()) return "-";
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.dump();
+  return json_text(value);
 }
 std::string times(const Json& ratio) { return ratio.is_number() ? fmt::format("x {:.3f}", ratio.get<double>()) : "-"; }
 std::string us(const Json& ns) { return ns.is_number() ? fmt::format("{:.3f}", ns.get<double>() / 1e3) : "-"; }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench::compare {
@@ -75,7 +76,7 @@ std::string row_name(const Json& row) {
     const auto found = row.find(key);
     if (found == row.end() || found->is_null() || found->is_array()) continue;
     const bool size = std::string(key) == "bytes";
-    const std::string value = found->is_string() ? found->get<std::string>() : found->dump();
+    const std::string value = found->is_string() ? found->get<std::string>() : json_text(*found);
     const bool plain = size || found->is_string();
     name +=
         fmt::format("{}{}{}{}", name.empty() ? "" : ", ", plain ? "" : std::string(key) + " ", value, size ? " B" : "");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sc_main/explore/compare/what_if.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::compare {
 namespace {
@@ -13,7 +14,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostRows = 25;  ///< of a table: the rest saves less
 constexpr int kBarWidth = 30;          ///< characters of the longest bar
 
-std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string value_text(const Json& value) { return value.is_string() ? value.get<std::string>() : json_text(value); }
 
 std::string bar(double saved, double most) {
   const int length = most > 0 ? static_cast<int>(std::lround(std::abs(saved) / most * kBarWidth)) : 0;

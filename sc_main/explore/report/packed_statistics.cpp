@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sc_main/explore/report/run_page.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::report {
 namespace {
@@ -137,8 +138,9 @@ Json packed_statistics(const Json& statistics, std::size_t most_bytes) {
     packed["messages"].push_back(resource.value("messages", std::uint64_t{0}));
     packed["waiting"].push_back(resource.value("waiting_ps", Json::object()));
     const std::string unit = resource.value("high_water_unit", "");
-    packed["high_water"].push_back(
-        resource.contains("high_water") ? "at most " + resource.at("high_water").dump() + " " + unit : std::string());
+    packed["high_water"].push_back(resource.contains("high_water")
+                                       ? "at most " + json_text(resource.at("high_water")) + " " + unit
+                                       : std::string());
     add_course(shares_of(list_of(resource, "busy_ps"), slices), resource.value("units", 1.0), series);
     add_waiting(resource, waiting);
     add_channels(resource, channels);

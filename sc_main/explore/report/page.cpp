@@ -274,8 +274,7 @@ std::string render(const Study& study) {
   data.set("library", kD3);
   data.set("script", kScript);
   data.set("licence", kD3Licence);
-  mustache::mustache page(kPageTemplate);
-  return page.render(data);
+  return render_template(kPageTemplate, data);
 }
 
 }  // namespace kernbench::report

@@ -40,7 +40,7 @@ std::string render_page(const Json& data, const std::string& title, const std::s
   page.set("library", kD3);
   page.set("script", kRunScript);
   page.set("licence", kD3Licence);
-  return mustache::mustache(kRunTemplate).render(page);
+  return render_template(kRunTemplate, page);
 }
 
 /// What a PE computes and moves at most.

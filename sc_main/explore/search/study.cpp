@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sc_main/explore/sweep/execute.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"
 #include "waves/output_file.h"
@@ -98,7 +99,7 @@ Result StudySearch::execute(const Shown& shown) {
     }
     evaluator_.check_objectives();
     sweep::execute(store_.database(), "UPDATE search_runs SET reference = ? WHERE sweep = ?",
-                   nlohmann::ordered_json(to_costs(file_.objectives, result.reference)).dump(), file_.name);
+                   json_text(to_costs(file_.objectives, result.reference)), file_.name);
     sweep::execute(store_.database(), "DELETE FROM search_generations WHERE sweep = ? AND generation > ?", file_.name,
                    result.generations.back().number);
     return result;
@@ -148,7 +149,7 @@ void StudySearch::note(const Generation& generation, const std::vector<FrontPoin
   for (const FrontPoint& point : front) keys.push_back(point.key);
   sweep::execute(store_.database(), "INSERT OR REPLACE INTO search_generations VALUES(?, ?, ?, ?, ?, ?)", file_.name,
                  generation.number, static_cast<std::int64_t>(generation.evaluated),
-                 static_cast<std::int64_t>(generation.front), generation.hypervolume, keys.dump());
+                 static_cast<std::int64_t>(generation.front), generation.hypervolume, json_text(keys));
 }
 
 }  // namespace kernbench::search

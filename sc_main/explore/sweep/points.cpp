@@ -9,6 +9,7 @@
 
 #include "sc_main/explore/sweep/sampling.h"
 #include "sc_main/explore/sweep/vocabulary.h"
+#include "tlm/config/json_text.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::sweep {
@@ -68,7 +69,7 @@ double PointMaker::lookup(const Point& point, const std::string& name) {
     value = &*found;
     from = dot + 1;
   }
-  const std::string text = value->is_string() ? value->get<std::string>() : value->dump();
+  const std::string text = value->is_string() ? value->get<std::string>() : json_text(*value);
   ValueKind kind;
   kind.field = field;
   const auto number = kind.number_of(text);

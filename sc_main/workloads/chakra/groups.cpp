@@ -53,7 +53,7 @@ std::map<std::string, std::vector<int>> read_groups(const std::string& file) {
     }
     for (const Json& rank : ranks) {
       if (!rank.is_number_integer() || rank < 0 || rank > INT_MAX) {
-        wrong(fmt::format("group {} holds {}", quote(name), quote(rank.dump())));
+        wrong(fmt::format("group {} holds {}", quote(name), quote(json_text(rank))));
       } else {
         groups[name].push_back(rank.get<int>());
       }
