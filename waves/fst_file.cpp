@@ -3,14 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 #include "waves/output_file.h"
 
@@ -40,7 +44,27 @@ void check_vcd2fst(const std::string& path) {
       path, kProgram));
 }
 
-void run_vcd2fst(const std::string& from, const std::string& to, const std::string& path) {
+namespace {
+/// Beside `path`, for nobody else: vcd2fst writes files whose names can be foreseen, and through links.
+class PrivateFolder {
+ public:
+  explicit PrivateFolder(const std::string& path) : name_(path + ".XXXXXX") {
+    if (::mkdtemp(name_.data()) == nullptr)
+      throw OutputError(fmt::format("cannot make a folder beside '{}': {}", path, std::strerror(errno)));
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(name_, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  std::string file(const char* name) const { return name_ + "/" + name; }
+
+ private:
+  std::string name_;
+};
+
+void convert(const std::string& from, const std::string& to, const std::string& path) {
   const auto fail = [&path](const std::string& why) {
     throw OutputError(fmt::format("cannot write '{}': {} {}", path, kProgram, why));
   };
@@ -60,6 +84,17 @@ void run_vcd2fst(const std::string& from, const std::string& to, const std::stri
   }
   if (WIFSIGNALED(status)) fail(fmt::format("was ended by signal {}", WTERMSIG(status)));
   if (WEXITSTATUS(status) != 0) fail(fmt::format("ended with exit code {}", WEXITSTATUS(status)));
+}
+}  // namespace
+
+void run_vcd2fst(const std::string& from, const std::string& to, const std::string& path) {
+  const PrivateFolder folder(path);
+  const std::string made = folder.file("waves.fst");
+  convert(from, made, path);
+  struct stat mode {};
+  const bool moved = ::stat(to.c_str(), &mode) == 0 && ::chmod(made.c_str(), mode.st_mode & 07777) == 0 &&
+                     std::rename(made.c_str(), to.c_str()) == 0;
+  if (!moved) throw OutputError(fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
 }
 
 }  // namespace kernbench

@@ -423,5 +423,39 @@ TEST(Survival, OutputsFollowNoLinksAndKeepTheirMode) {
   EXPECT_FALSE(std::filesystem::is_symlink(tool.file("link.json")));
   EXPECT_EQ(read(tool.file("link.json")).front(), '{');
 }
+
+/// vcd2fst, which writes it, makes files of its own under names that can be foreseen.
+TEST(Survival, WavesThatAnotherProgramWritesFollowNoLinksAndKeepTheirMode) {
+  const Tool tool;
+  const std::string fst = tool.file("x.fst");
+  std::ofstream(fst) << "old";
+  ASSERT_EQ(::chmod(fst.c_str(), 0600), 0);
+  const Outcome outcome = tool({"run", "probe", "--topology", "minimal", "--vcd", "x.fst"});
+  if (outcome.code == 7) GTEST_SKIP() << outcome.err;  // there is no vcd2fst
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  struct stat info {};
+  ASSERT_EQ(::stat(fst.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_NE(read(fst), "old");
+  for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path())) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_NE(name.rfind("x.fst.", 0), 0U) << name;
+  }
+}
+
+TEST(Survival, AnotherProgramWritesWavesInAFolderThatIsOnlyOurs) {
+  const Tool tool;
+  std::filesystem::create_directory(tool.file("bin"));
+  // In the place of vcd2fst: where it is to write, and what mode that folder has.
+  std::ofstream(tool.file("bin/vcd2fst")) << "#!/bin/sh\nstat -c %a \"$(dirname \"$4\")\" > mode\necho made > \"$4\"\n";
+  ASSERT_EQ(::chmod(tool.file("bin/vcd2fst").c_str(), 0755), 0);
+  std::filesystem::create_directory(tool.file("out"));
+  ASSERT_EQ(::chmod(tool.file("out").c_str(), 0777), 0);
+  const Outcome outcome = tool.shell("PATH=\"$PWD/bin:$PATH\" " + quoted(KERNBENCH_BINARY) +
+                                     " run probe --topology minimal --vcd out/x.fst");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(read(tool.file("mode")), "700\n");
+  EXPECT_EQ(read(tool.file("out/x.fst")), "made\n");
+}
 }  // namespace
 }  // namespace kernbench
