@@ -24,7 +24,7 @@ topology::Plan plan_of(const topology::Resolved& resolved, const std::string& na
   try {
     return topology::make_plan(resolved.spec);
   } catch (const topology::MachineError& error) {
-    rethrow_at(resolved.place_of(error.key), error, name);
+    rethrow_at(resolved.place_of(error.keys), error, name);
   } catch (const ConfigError& error) {
     rethrow_at({}, error, name);
   }

@@ -427,6 +427,20 @@ TEST(CommandLine, TopologyNamesBothEndsOfUcieConnectionsThatDiffer) {
             "connections of sip0.cube0\n  hint: give both the same ucie.connections\n");
 }
 
+TEST(CommandLine, WhatDoesNotGoTogetherIsLocatedWhereTheUserGaveIt) {
+  const Tool tool;
+  std::ofstream(tool.file("u.yaml")) << "extends: default\ncube:\n  ucie:\n    connections: 1\n";
+  const std::string text =
+      "error: 4 UCIe connections of the IO chiplet of sip0 face 1 UCIe connections of sip0.cube0\n"
+      "  hint: give both the same ucie.connections\n";
+  const Outcome file = tool({"topology", "check", "u.yaml"});
+  EXPECT_EQ(file.code, 2);
+  EXPECT_EQ(file.err, "u.yaml:4:18: " + text);
+  const Outcome set = tool({"topology", "check", "default", "--set", "cube.ucie.connections=1"});
+  EXPECT_EQ(set.code, 2);
+  EXPECT_EQ(set.err, "--set cube.ucie.connections=1: " + text);
+}
+
 TEST(CommandLine, TopologyIsShownWhereTheFirstPeIsMissing) {
   const Tool tool;
   std::ofstream(tool.file("m.yaml")) << "extends: ring8\noverrides: [{match: sip0.cube0.pe0, missing: true}]\n";

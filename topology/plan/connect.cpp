@@ -133,6 +133,13 @@ class Connector {
                spec_.links.link);
   }
 
+  /// What says how many connections a cube and the IO chiplet have.
+  std::vector<std::string> keys_of(const Placed& cube) const {
+    const Network& network = plan_.networks[cube.end.network];
+    const bool odd = spec_.cubes.count({network.sip, network.cube}) != 0;
+    return {"sip.io.ucie.connections", odd ? "overrides" : "cube.ucie.connections"};
+  }
+
   void join(Placed a, Placed b) {
     if (a.end.spots->size() != b.end.spots->size()) {
       const auto is_io = [&](const Placed& side) { return plan_.networks[side.end.network].kind == NetworkKind::io; };
@@ -142,7 +149,9 @@ class Connector {
                            is_io(of) ? fmt::format("the IO chiplet of {}", names::sip(network.sip))
                                      : names::cube({network.sip, network.cube}));
       };
-      throw MachineError(is_io(a) || is_io(b) ? "sip.io.ucie.connections" : "overrides",
+      throw MachineError(is_io(a)   ? keys_of(b)
+                         : is_io(b) ? keys_of(a)
+                                    : std::vector<std::string>{"overrides"},
                          fmt::format("{} face {}", side(a), side(b)), "give both the same ucie.connections");
     }
     // Trained to what both can do.

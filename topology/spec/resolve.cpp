@@ -160,6 +160,7 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   if (ConfigNode* cube = tree.find("cube")) *cube = with_hbm_generation(std::move(*cube));
 
   Resolved resolved;
+  resolved.layers = layer_files;
   SystemSpec& spec = resolved.spec;
   spec.name = main.preset ? std::filesystem::path(main.file).stem().string() : main.file;
   std::set<std::string> failed;
@@ -238,6 +239,20 @@ Location Resolved::place_of(const std::string& key) const {
     return source.first == key || source.first.rfind(key + ".", 0) == 0;
   });
   return found == sources.end() ? Location{} : found->second;
+}
+
+Location Resolved::place_of(const std::vector<std::string>& keys) const {
+  Location last;
+  std::ptrdiff_t last_rank = -1;
+  for (const std::string& key : keys) {
+    const Location place = place_of(key);
+    const auto found = std::find(layers.begin(), layers.end(), place.file);
+    const std::ptrdiff_t rank = place.file.empty() ? -1 : found == layers.end() ? 0 : found - layers.begin();
+    if (rank <= last_rank) continue;
+    last = place;
+    last_rank = rank;
+  }
+  return last;
 }
 
 std::string show_resolved(const Resolved& resolved) {

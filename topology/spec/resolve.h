@@ -18,9 +18,13 @@ struct Resolved {
   std::string hash;
   /// Where each value was written: ("cube.noc.rows", location), in the order of `config`.
   std::vector<std::pair<std::string, Location>> sources;
+  /// Names of the files and `--set` entries that were laid on each other, in order.
+  std::vector<std::string> layers;
 
   /// Of a value, or of the first value of a section; no place if there is no such key.
   Location place_of(const std::string& key) const;
+  /// Of values that do not go together: the one that was given last, a preset's before the user's file and `--set`.
+  Location place_of(const std::vector<std::string>& keys) const;
 };
 
 /// Stages 1 and 2: reads a preset or file, what it extends, and `--set key=value` entries; checks everything.
