@@ -441,6 +441,17 @@ TEST(CommandLine, WhatDoesNotGoTogetherIsLocatedWhereTheUserGaveIt) {
   EXPECT_EQ(set.err, "--set cube.ucie.connections=1: " + text);
 }
 
+TEST(CommandLine, AClockThatAHintAsksForIsShortAndEnough) {
+  const Tool tool;
+  const auto check = [&](const std::string& clock) {
+    return tool({"topology", "check", "default", "--set", "cube.noc.clock=" + clock});
+  };
+  EXPECT_THAT(check("1 GHz").err, HasSubstr("hint: give at least 1.736 GHz, or larger flits\n"));
+  const Outcome given = check("1.736 GHz");
+  EXPECT_EQ(given.code, 0);
+  EXPECT_EQ(given.err, "");
+}
+
 TEST(CommandLine, TopologyIsShownWhereTheFirstPeIsMissing) {
   const Tool tool;
   std::ofstream(tool.file("m.yaml")) << "extends: ring8\noverrides: [{match: sip0.cube0.pe0, missing: true}]\n";

@@ -14,6 +14,16 @@ namespace {
 
 bool between_sips(const LinkEnd& end) { return end.kind->between_sips; }
 
+/// A clock of at least `hz` as people write it, with four digits: what is given as the hint says is enough.
+std::string clock_from(std::uint64_t hz) {
+  constexpr std::uint64_t kGiga = 1'000'000'000;
+  std::uint64_t step = 1;
+  while (hz / step >= 10'000) step *= 10;
+  const std::uint64_t enough = (hz + step - 1) / step * step;
+  if (enough < kGiga) return format_quantity(enough, Dimension::frequency);
+  return fmt::format("{:g} GHz", static_cast<double>(enough) / kGiga);
+}
+
 class ThrottleSearch {
  public:
   explicit ThrottleSearch(const Plan& plan) : plan_(plan) {}
@@ -93,7 +103,7 @@ class ThrottleSearch {
                     format_quantity(network.noc->clock_hz, Dimension::frequency),
                     format_quantity(network.noc->flit_bytes, Dimension::bytes), format_rate(port),
                     between_sips(end) ? "system.links" : "UCIe", format_rate(link)),
-        fmt::format("give at least {}, or larger flits", format_quantity(clock, Dimension::frequency)));
+        fmt::format("give at least {}, or larger flits", clock_from(clock)));
   }
 
   void look_at_ends(const LinkEnd& a, const LinkEnd& b) {
