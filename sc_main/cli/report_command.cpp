@@ -13,6 +13,7 @@
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/result_file.h"
+#include "sc_main/run/show_text.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
@@ -31,7 +32,7 @@ struct ReportOptions {
     add("store", po::value(&store)->value_name("FILE"),
         "results of a sweep or a search, or the JSON of a run; also the first argument");
     add("output,o", po::value(&output)->value_name("FILE.html"),
-        "the report (default: beside the file, with ending .html)");
+        "the report; - is standard output (default: beside the file, with ending .html)");
     add("sweep", po::value(&sweep)->value_name("NAME"), "which, if the store holds several");
     add("title", po::value(&title)->value_name("TEXT"),
         "heading of the report (default: the sweep's name, or the run)");
@@ -86,6 +87,13 @@ std::string machine_of(const nlohmann::ordered_json& result) {
   return named.empty() ? MachineOptions().topology : named.back();
 }
 
+/// "-" is standard output, which has nothing else on it.
+void write_page(const std::string& output, const std::string& page, const std::string& about) {
+  if (output == "-") return show_document(page);
+  write_file(output, page);
+  say(fmt::format("kernbench: wrote {}{}\n", output, about));
+}
+
 int report_run(const ReportOptions& options) {
   if (!options.sweep.empty()) throw UsageError("--sweep with a result of 'kernbench run'", "leave it out");
   const nlohmann::ordered_json result = read_result_json(options.store, fmt::format("'{}'", options.store));
@@ -97,8 +105,7 @@ int report_run(const ReportOptions& options) {
         options.title.empty() ? result.value("workload", "run") + ": " + options.store : options.title;
     return report::render_run(result, plan, title);
   });
-  write_file(options.output, page);
-  say(fmt::format("kernbench: wrote {}\n", options.output));
+  write_page(options.output, page, "");
   return 0;
 }
 }  // namespace
@@ -116,9 +123,8 @@ int report_command(const Arguments& arguments) {
     report::Study study =
         report::read_study(store.database(), choose(report::stored_sweeps(store.database()), options));
     if (!options.title.empty()) study.title = options.title;
-    write_file(options.output, report::render(study));
-    say(fmt::format("kernbench: wrote {}: {} points, {} on the front\n", options.output, study.points.size(),
-                    study.front().size()));
+    write_page(options.output, report::render(study),
+               fmt::format(": {} points, {} on the front", study.points.size(), study.front().size()));
   } catch (const SQLite::Exception& error) {
     throw OutputError(fmt::format("cannot read '{}': {}", options.store, error.what()));
   }

@@ -452,6 +452,16 @@ TEST(CommandLine, AClockThatAHintAsksForIsShortAndEnough) {
   EXPECT_EQ(given.err, "");
 }
 
+TEST(CommandLine, AReportGoesToStandardOutputAsOtherDocumentsDo) {
+  const Tool tool;
+  ASSERT_EQ(tool({"run", "probe", "--topology", "minimal", "--json", "r.json"}).code, 0);
+  const Outcome outcome = tool({"report", "r.json", "-o", "-"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.rfind("<!DOCTYPE html>", 0), 0U) << outcome.out.substr(0, 40);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_FALSE(std::filesystem::exists(tool.file("-")));
+}
+
 TEST(CommandLine, TopologyIsShownWhereTheFirstPeIsMissing) {
   const Tool tool;
   std::ofstream(tool.file("m.yaml")) << "extends: ring8\noverrides: [{match: sip0.cube0.pe0, missing: true}]\n";
