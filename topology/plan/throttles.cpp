@@ -12,6 +12,11 @@
 namespace kernbench::topology {
 namespace {
 
+/// Of a switch with more ports than that, packets for different ports wait for each other (docs/links.md, A switch).
+constexpr std::size_t kPortsThatMeet = 4;
+/// Its ports want so many tenths of a link's rate: measured there.
+constexpr std::uint64_t kTenthsOfMeetingPorts = 14;
+
 bool between_sips(const LinkEnd& end) { return end.kind->between_sips; }
 
 /// A clock of at least `hz` as people write it, with four digits: what is given as the hint says is enough.
@@ -92,17 +97,22 @@ class ThrottleSearch {
   void look_at_port(const LinkEnd& end) {
     const Network& network = plan_.networks[end.network];
     const std::uint64_t port = port_payload_rate(*network.noc), link = end.link.payload_rate().bytes_per_second();
-    if (port >= link) return;
+    const bool many = network.kind == NetworkKind::fabric && network.crossbar->ports.size() > kPortsThatMeet;
+    const std::uint64_t wanted = many ? link / 10 * kTenthsOfMeetingPorts : link;
+    if (port >= wanted) return;
     constexpr std::uint64_t kMostHz = 100'000'000'000;  // of topology.yaml: there is nothing better to be had
     if (network.noc->clock_hz >= kMostHz && network.noc->flit_bytes >= kWireUnitBytes) return;
     const Named key = of_network(network, "clock");
     const std::uint64_t flits = FlitCounter(network.noc->flit_bytes)(kWireUnitBytes);
-    const std::uint64_t clock = (link * flits + kWireUnitBytes - 1) / kWireUnitBytes;
+    const std::uint64_t clock = (wanted * flits + kWireUnitBytes - 1) / kWireUnitBytes;
+    const char* why = port < link ? "less than a link of {} brings, {}"
+                                  : "little more than a link of {} brings, {}: packets for different ports wait for "
+                                    "each other, and of what all bring to all about two thirds pass";
     add(key.place,
-        fmt::format("{} is {}: with flits of {} a port passes {}, less than a link of {} brings, {}", key.name,
+        fmt::format("{} is {}: with flits of {} a port passes {}, {}", key.name,
                     format_quantity(network.noc->clock_hz, Dimension::frequency),
                     format_quantity(network.noc->flit_bytes, Dimension::bytes), format_rate(port),
-                    between_sips(end) ? "system.links" : "UCIe", format_rate(link)),
+                    fmt::format(fmt::runtime(why), between_sips(end) ? "system.links" : "UCIe", format_rate(link))),
         fmt::format("give at least {}, or larger flits", clock_from(clock)));
   }
 
