@@ -58,6 +58,11 @@ void check_links(const std::string& name, const std::vector<std::pair<std::int32
 
 bool AlgorithmEntry::is_built_in() const { return is_builtin(module); }
 
+std::string AlgorithmEntry::described() const {
+  const std::string& shown = schedule && name == module ? schedule->algorithm : name;
+  return is_built_in() ? fmt::format("algorithm '{}'", shown) : fmt::format("algorithm '{}' ({})", shown, module);
+}
+
 bool AlgorithmEntry::is_as_shipped() const {
   if (module != kBuiltinPrefix + name || world_size) return false;
   const Parameter* const all = algorithm->parameters;
@@ -67,7 +72,7 @@ bool AlgorithmEntry::is_as_shipped() const {
 
 Plan AlgorithmEntry::plan(PlanRequest request) const {
   request.parameters = parameters;
-  if (schedule) return plan_with(schedule, request);
+  if (schedule) return plan_with(schedule, request, described());
   Plan plan = said_by(*this, [&] { return algorithm->plan(request); });
   if (!is_built_in()) check_plan(name, plan);
   return plan;

@@ -39,7 +39,11 @@ Schedule parse_msccl(const std::string& text, const std::string& name, std::opti
     } catch (const msccl::Stuck& error) {
       if (!stuck) stuck = error;
       too_few = enough;
-      if (enough + 1 >= kMostSlots) throw ConfigError(*stuck);
+      if (enough + 1 >= kMostSlots) {
+        if (!error.for_room) throw ConfigError(*stuck);
+        throw ConfigError(*error.for_room, fmt::format("needs queues of more than {} slots, the most", kMostSlots),
+                          "receive before more is sent, or send fewer messages of more chunks");
+      }
       enough = std::min(2 * enough + 1, kMostSlots - 1);
     }
   }

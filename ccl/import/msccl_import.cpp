@@ -313,19 +313,25 @@ class Importer {
 
   [[noreturn]] void stuck() const {
     Problems problems;
+    std::optional<Location> no_room;
     for (const Worker& worker : workers_) {
+      if (!no_room && waits_for_room(worker)) no_room = step_of(worker).where;
       if (worker.next == worker.steps.size() || problems.size() >= kMostProblems) continue;
       problems.add(step_of(worker).where, "waits for ever: " + awaited_by(worker));
     }
     if (problems.empty()) throw std::logic_error("import of a schedule: nobody waits");
-    throw Stuck(problems);
+    throw Stuck(problems, no_room);
+  }
+
+  bool waits_for_room(const Worker& worker) const {
+    return worker.next < worker.steps.size() && !waits_for_step(worker) &&
+           worker.steps[worker.next].kind == StepKind::send;
   }
 
   std::string awaited_by(const Worker& worker) const {
     const FileStep& file = step_of(worker);
     if (waits_for_step(worker)) return fmt::format("for step {} of thread block {}", file.after_step, file.after_block);
-    if (worker.steps[worker.next].kind == StepKind::send)
-      return fmt::format("for room for its message to gpu {}", worker.block->send);
+    if (waits_for_room(worker)) return fmt::format("for room for its message to gpu {}", worker.block->send);
     return fmt::format("for a message of gpu {}", worker.block->receive);
   }
 

@@ -1,4 +1,7 @@
 #pragma once
+#include <optional>
+#include <utility>
+
 #include "ccl/import/msccl_file.h"
 #include "ccl/schedule/schedule.h"
 
@@ -8,7 +11,9 @@ namespace kernbench::ccl::msccl {
 /// Thread blocks that wait for each other; with more slots perhaps not.
 class Stuck : public ConfigError {
  public:
-  using ConfigError::ConfigError;
+  Stuck(const Problems& problems, std::optional<Location> no_room)
+      : ConfigError(problems), for_room(std::move(no_room)) {}
+  std::optional<Location> for_room;  ///< of the first that waits for room for its message
 };
 
 /// The order in which the steps of the file run where a message takes `lambda` steps of time, and queues hold one more.

@@ -46,10 +46,7 @@ void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest&
           fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
     }
   }
-  if (schedule.slots() > request.slots) {
-    throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
-                            entry_.name, schedule.slots(), request.slots));
-  }
+  require_slots(schedule, request.slots, entry_.described());
 }
 
 /// Goes on from what has been planned to choose this algorithm, if it has been.

@@ -144,16 +144,21 @@ Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, st
   return {std::move(schedule), rounds, takes.seconds, takes.at_least};
 }
 
-Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request) {
+void require_slots(const Schedule& schedule, std::int64_t slots, const std::string& whose) {
+  if (schedule.slots() <= slots) return;
+  throw Error(fmt::format("{}: its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots", whose,
+                          schedule.slots(), slots));
+}
+
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request, const std::string& whose) {
   if (schedule->op != request.op || schedule->nodes != request.nodes() || schedule->root != request.root) {
     throw Error(fmt::format("schedule '{}' is {} on {} ranks with root {}; asked for is {} on {} with root {}",
                             schedule->algorithm, to_string(schedule->op), schedule->nodes, schedule->root,
                             to_string(request.op), request.nodes(), request.root));
   }
-  if (schedule->slots() > request.slots) {  // its estimate might wait for ever
-    throw Error(fmt::format("algorithm '{}': its schedule needs queues of {} slots, they have {}; raise pe.ipcq.slots",
-                            schedule->algorithm, schedule->slots(), request.slots));
-  }
+  require_slots(
+      *schedule, request.slots,
+      whose.empty() ? fmt::format("algorithm '{}'", schedule->algorithm) : whose);  // its estimate might wait for ever
   const Estimate takes = estimate(*schedule, request, 1);
   return {std::move(schedule), 1, takes.seconds, takes.at_least};
 }

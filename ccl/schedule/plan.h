@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
 
 #include "ccl/contract/contract.h"
 #include "ccl/schedule/build.h"
@@ -30,8 +32,11 @@ Cut cut_pieces(double part_bytes, std::int64_t limit, int most);
 Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, std::int64_t rounds,
                const std::function<Schedule(int lambda)>& build);
 
-/// What is planned for `request` with a given schedule. Throws Error if it is for another operation or number of nodes.
-Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request);
+/// What is planned for `request` with a given schedule. Throws Error if it is for another operation or number of nodes,
+/// or needs more slots. `whose`: "algorithm 'ring' (ring.xml)"; empty: the schedule's name.
+Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& request, const std::string& whose = {});
+/// Throws Error if queues of `slots` are too few for it.
+void require_slots(const Schedule& schedule, std::int64_t slots, const std::string& whose);
 
 /// As plan_with, for a periodic schedule: with the number of rounds for which the estimate is shortest. `columns`:
 /// queues that share a link between SIPs in turn.

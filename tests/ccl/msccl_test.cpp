@@ -259,22 +259,31 @@ TEST(Msccl, ErrorsHaveAPlace) {
             "a.xml:3:1: error: gpu 1 does not receive this message of gpu 0");
 }
 
-/// Each gpu sends all that it has before it takes anything: room for five messages, in both directions.
+/// Each gpu sends all that it has before it takes anything: room for as many messages, in both directions.
+std::string all_at_once(int chunks) {
+  const auto gpu = [chunks](int id) {
+    const int own = chunks * id, others = chunks - own;
+    std::string steps;
+    int number = 0;
+    for (const auto& [type, first] : {std::pair("s", others), {"rrc", own}, {"s", own}, {"r", others}}) {
+      for (int i = 0; i < chunks; ++i) steps += step(number++, type, "i", first + i, "i", first + i);
+    }
+    return "<gpu id=\"" + std::to_string(id) + "\"><tb id=\"0\" send=\"" + std::to_string(1 - id) + "\" recv=\"" +
+           std::to_string(1 - id) + "\" chan=\"0\">\n" + steps + "</tb><dialect/></gpu>\n";
+  };
+  return "<algo name=\"a\" ngpus=\"2\" nchunksperloop=\"" + std::to_string(2 * chunks) +
+         "\" coll=\"allreduce\" inplace=\"1\">\n" + gpu(0) + gpu(1) + "</algo>";
+}
+
+TEST(Msccl, MoreSlotsThanThereMayBeAreNoWaitForEver) {
+  EXPECT_EQ(error_of(all_at_once(4097)),
+            "a.xml:4099:1: error: needs queues of more than 4096 slots, the most\n"
+            "  hint: receive before more is sent, or send fewer messages of more chunks");
+}
+
 TEST(Msccl, QueuesGetAsManySlotsAsTheFileNeeds) {
   for (const int chunks : {5, 100, 4096}) {
-    const auto gpu = [chunks](int id) {
-      const int own = chunks * id, others = chunks - own;
-      std::string steps;
-      int number = 0;
-      for (const auto& [type, first] : {std::pair("s", others), {"rrc", own}, {"s", own}, {"r", others}}) {
-        for (int i = 0; i < chunks; ++i) steps += step(number++, type, "i", first + i, "i", first + i);
-      }
-      return "<gpu id=\"" + std::to_string(id) + "\"><tb id=\"0\" send=\"" + std::to_string(1 - id) + "\" recv=\"" +
-             std::to_string(1 - id) + "\" chan=\"0\">\n" + steps + "</tb><dialect/></gpu>\n";
-    };
-    const std::string text = "<algo name=\"a\" ngpus=\"2\" nchunksperloop=\"" + std::to_string(2 * chunks) +
-                             "\" coll=\"allreduce\" inplace=\"1\">\n" + gpu(0) + gpu(1) + "</algo>";
-    const ccl::Schedule schedule = ccl::parse_msccl(text, "a.xml");
+    const ccl::Schedule schedule = ccl::parse_msccl(all_at_once(chunks), "a.xml");
     ASSERT_EQ(schedule.links.size(), 1u);
     EXPECT_EQ(schedule.links[0].slots, chunks);
     EXPECT_NO_THROW(ccl::check(schedule));

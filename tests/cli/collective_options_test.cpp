@@ -407,8 +407,8 @@ TEST(ScheduleOption, AFileThatNeedsMoreSlotsThanTheMachineHasSaysHowMany) {
   for (const std::string slots : {"8", "3"}) {  // of 3 the schedule stands still, which is not the answer
     const Outcome refused = with(slots);
     EXPECT_EQ(refused.code, 2);
-    EXPECT_THAT(refused.err,
-                HasSubstr("its schedule needs queues of 9 slots, they have " + slots + "; raise pe.ipcq.slots"));
+    EXPECT_THAT(refused.err, HasSubstr("algorithm 'nine' (nine.xml): its schedule needs queues of 9 slots, they have " +
+                                       slots + "; raise pe.ipcq.slots"));
   }
   const Outcome right = with("16");
   EXPECT_EQ(right.code, 0) << right.err;
