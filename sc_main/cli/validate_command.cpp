@@ -132,6 +132,9 @@ class Validation {
       if (options_.plot.empty()) continue;
       for (const validate::Plot& plot : judged.plots) write_plot(plot);
     }
+    if (cases_.empty() && skipped_ > 0)
+      throw UsageError(fmt::format("nothing was compared: all rows are skipped, {} of them", skipped_),
+                       "give a table with rows of known names");
     if (!options_.plot.empty()) write_plot(validate::error_plot(domain_.name, cases_));
     const Summary summary(cases_);
     if (options_.json != "-") print(summary);

@@ -1,6 +1,7 @@
 /// HBM channels against the tables of bench/reference/hbm: its README says what each column is.
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "sc_main/rigs/bare_stream.h"
@@ -46,11 +47,35 @@ PagePolicy page_policy(const Table& table, std::size_t row) {
   return PagePolicy::closed;
 }
 
+/// A row names what this version does not know: the row is skipped.
+class UnknownName : public ConfigError {
+ public:
+  explicit UnknownName(const ConfigError& error) : ConfigError(error) {}
+};
+
+/// What `read` makes of a row; nothing where a name is unknown, and then the group runs the others.
+template <class Read>
+auto unless_unknown(Group& group, const Read& read) -> std::optional<decltype(read())> {
+  try {
+    return read();
+  } catch (const UnknownName& error) {
+    group.skipped.emplace_back(error.what());
+    return std::nullopt;
+  }
+}
+
+bool protects_row_hits(const Table& table, std::size_t row) {
+  const std::string& text = table.text(row, "scheduler");
+  if (text != "FRFCFS_rowhit_first" && text != "FRFCFS_plain")
+    throw UnknownName(table.problem(row, "scheduler", "known are FRFCFS_rowhit_first and FRFCFS_plain"));
+  return text == "FRFCFS_rowhit_first";
+}
+
 HbmDevice grade(const HbmDevices& devices, const Table& table, std::size_t row) {
   try {
     return devices.grade(table.text(row, "device_grade"));
   } catch (const std::invalid_argument& error) {
-    table.fail(row, "device_grade", error.what());
+    throw UnknownName(table.problem(row, "device_grade", error.what()));
   }
 }
 
@@ -111,11 +136,11 @@ Group row_by_row(const Table& table, const Request& request, std::size_t step, c
   group.name = table.name();
   std::vector<std::size_t> rows;
   for (const std::size_t row : rows_of(table, request, step)) {
-    BareStreamConfig c = stream(row);
-    c.fast = request.fast;
-    if (!known_stream(table, row, c, group)) continue;
+    std::optional<BareStreamConfig> c = unless_unknown(group, [&] { return stream(row); });
+    if (!c || !known_stream(table, row, *c, group)) continue;
+    c->fast = request.fast;
     rows.push_back(row);
-    group.runs.push_back(run_of(c));
+    group.runs.push_back(run_of(*c));
   }
   group.verdict = [table, rows, judge_row](const std::vector<Figures>& figures) {
     Judged judged;
@@ -136,7 +161,7 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
     c.request_bytes = static_cast<std::uint32_t>(table.integer(row, "req_bytes"));
     c.reads = static_cast<unsigned>(table.integer(row, "reads_per_cycle_of_mix"));
     c.writes = static_cast<unsigned>(table.integer(row, "writes_per_cycle_of_mix"));
-    c.hbm.protect_row_hits = table.text(row, "scheduler") != "FRFCFS_plain";
+    c.hbm.protect_row_hits = protects_row_hits(table, row);
     c.hbm.page_policy = page_policy(table, row);
     c.hbm.refresh = refresh(table, row);
     c.hbm.forward_writes = !request.fast;
@@ -239,13 +264,15 @@ Group latency_single(const Table& table, const HbmDevices& devices, const Reques
   table.require({"device_grade", "case", "formula_ck"});
   Group group;
   group.name = table.name();
-  const std::vector<std::size_t> rows = rows_of(table, request, 5);
-  for (const std::size_t row : rows) {
-    const HbmDevice device = grade(devices, table, row);
+  std::vector<std::size_t> rows;
+  for (const std::size_t row : rows_of(table, request, 5)) {
+    const std::optional<HbmDevice> device = unless_unknown(group, [&] { return grade(devices, table, row); });
+    if (!device) continue;
+    rows.push_back(row);
     const std::string& what = table.text(row, "case");
     BareStreamConfig c;
-    c.hbm = device.config;
-    c.rows = device.rows;
+    c.hbm = device->config;
+    c.rows = device->rows;
     c.fast = request.fast;
     const auto ck_hz = static_cast<double>(c.hbm.ck_hz);
     if (what == "row_conflict_back_to_back") {

@@ -90,6 +90,26 @@ TEST(HbmValidation, UnknownPatternsAreLocatedSkippedAndCounted) {
   EXPECT_THAT(outcome.out, HasSubstr("2 rows skipped"));
 }
 
+TEST(HbmValidation, UnknownDevicesAndSchedulersAreLocatedSkippedAndCounted) {
+  const Tool tool;
+  std::ifstream file(KERNBENCH_SOURCE_DIR "/bench/reference/hbm/bandwidth.csv");
+  std::string header, row;
+  while (header.empty() || header.front() == '#') std::getline(file, header);
+  std::getline(file, row);
+  const std::string device = std::regex_replace(row, std::regex(",HBM[^,]*,"), ",HBM9_1,"),
+                    scheduler = std::regex_replace(row, std::regex(",FRFCFS_[^,]*,"), ",FRFCFS_bogus,");
+  const Outcome outcome =
+      validate(tool, header + "\n" + device + "\n" + row + "\n" + scheduler + "\n", "bandwidth.csv");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, ::testing::ContainsRegex("bandwidth.csv:2:[0-9]+: error: 'device_grade' is 'HBM9_1'\n"));
+  EXPECT_THAT(outcome.err, ::testing::ContainsRegex("bandwidth.csv:4:[0-9]+: error: 'scheduler' is 'FRFCFS_bogus'\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("2 rows skipped"));
+
+  const Outcome none = validate(tool, header + "\n" + device + "\n" + scheduler + "\n", "bandwidth.csv");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("nothing was compared: all rows are skipped, 2 of them"));
+}
+
 TEST(StreamPattern, WritesToBanksAndToBanksOfOneGroupAreKnown) {
   const Tool tool;
   for (const char* pattern :
