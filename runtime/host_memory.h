@@ -19,5 +19,7 @@ std::uint64_t left_of_cgroup(const std::string& folder, CgroupVersion version);
 
 /// Throws HostShortage if `what` ("tensor 'a'") needs more: with both figures, and `remedy`, what helps.
 void require_host_memory(std::uint64_t bytes, const std::string& what, const std::string& remedy);
+/// Asking the system is not worth it for less.
+inline constexpr std::uint64_t kLargeHostMemory = std::uint64_t{64} << 20;
 
 }  // namespace kernbench

@@ -270,10 +270,9 @@ std::shared_ptr<RuntimeImpl> usable(const Tensor::State& tensor) {
 bool TensorMemory::takes_contents(const Tensor::State& tensor, std::uint64_t copy) {
   const RunOptions& options = runtime_.options;
   if (!options.data && !options.timed_host_io) return false;
-  // Pages of the modelled memory are made when they are written. Asking the system is not worth it for less.
-  constexpr std::uint64_t kLarge = std::uint64_t{64} << 20;
+  // Pages of the modelled memory are made when they are written.
   const std::uint64_t bytes = copy + (options.data ? std::exchange(tensor.untouched, 0) : 0);
-  if (bytes >= kLarge) {
+  if (bytes >= kLargeHostMemory) {
     require_host_memory(bytes, fmt::format("contents of tensor '{}'", tensor.name),
                         "--data off needs none of it, smaller tensors or fewer ranks less");
   }

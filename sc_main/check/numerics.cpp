@@ -1,10 +1,14 @@
 #include "sc_main/check/numerics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "runtime/host_memory.h"
 
 namespace kernbench {
 namespace {
@@ -95,7 +99,11 @@ double Pattern::value(std::uint64_t random, std::uint64_t place) const {
 }
 
 std::vector<std::uint8_t> Pattern::bytes(std::uint64_t stream, std::size_t count) const {
-  std::vector<std::uint8_t> data(count * size_of(dtype_));
+  const std::size_t size = count * size_of(dtype_);
+  if (size >= kLargeHostMemory)
+    require_host_memory(size, fmt::format("{} elements of test data", count),
+                        "--data off needs none of it, smaller tensors less");
+  std::vector<std::uint8_t> data(size);
   const std::uint64_t base = splitmix64(splitmix64(seed_) + stream);
   if (is_float(dtype_)) {
     std::array<double, kChunk> values;

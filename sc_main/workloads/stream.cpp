@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/host_memory.h"
 #include "runtime/placement_units.h"
 #include "runtime/tool_work.h"
 #include "sc_main/check/numerics.h"
@@ -214,6 +215,14 @@ class Stream final : public Workload {
     add_row("latency", static_cast<std::uint64_t>(loads) * 4, cost, {}, {}, report);
   }
 
+  /// The host has a, b and for a moment one more array, and the modelled memory three. Throws HostShortage.
+  static void require_room(const Session& session, std::uint64_t array) {
+    const std::uint64_t bytes = (session.options().run.data ? 6 : 3) * array;
+    if (bytes < kLargeHostMemory) return;
+    require_host_memory(bytes, fmt::format("stream with three arrays of {} B over all PEs", array),
+                        "--data off needs none of it, a smaller --bytes less");
+  }
+
   /// a and b hold values that differ from element to element; c is zero.
   static Arrays make_arrays(Context& ctx, const Session& session, std::int64_t count_per_pe) {
     const DPPolicy split = DPPolicy().cube(CubeSplit::column_wise).pe(PeSplit::column_wise);
@@ -228,6 +237,7 @@ class Stream final : public Workload {
       const Pattern pattern(session.options().seed, DType::f32, Pattern::Range::unit);
       const auto make = [&](std::uint64_t stream, const char* name, std::vector<float>& host) {
         Tensor tensor = ctx.empty(shape, DType::f32, split, name);  // before the host has to hold its contents
+        if (stream == 1) require_room(session, static_cast<std::uint64_t>(shape.count()) * 4);
         const std::vector<std::uint8_t> data = pattern.bytes(stream, static_cast<std::size_t>(shape.count()));
         host.resize(data.size() / sizeof(float));
         std::memcpy(host.data(), data.data(), data.size());

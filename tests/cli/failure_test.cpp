@@ -264,6 +264,20 @@ TEST(Failure, DataThatThisComputerHasNoRoomForIsTheEnvironmentsFault) {
   EXPECT_THAT(tool.shell(run + "-c 0").err, HasSubstr("needs 512 MiB")) << "nothing is kept to compare";
 }
 
+TEST(Failure, ArraysThatThisComputerHasNoRoomForAreNamed) {
+  const Tool tool;
+  const Outcome refused =
+      tool.shell("ulimit -v 1000000; exec " + quoted(KERNBENCH_BINARY) + " run stream --bytes 512M");
+  EXPECT_EQ(refused.code, 7) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("stream with three arrays of 68719476736 B over all PEs: needs 393216 MiB of this "
+                                     "computer's memory, "));
+  EXPECT_THAT(refused.err, HasSubstr("(ulimit -v): --data off needs none of it, a smaller --bytes less"));
+  const Outcome weights = tool.shell("ulimit -v 1000000; exec " + quoted(KERNBENCH_BINARY) +
+                                     " run tp_transformer --model llama3-8b --layers 1");
+  EXPECT_EQ(weights.code, 7) << weights.err;
+  EXPECT_THAT(weights.err, ::testing::ContainsRegex("weights for tensor '[^']*': needs [0-9]+ MiB of this computer's"));
+}
+
 /// Whatever there is too little of, and whenever: before main, for a rank's stack, in a child.
 TEST(Failure, LittleAddressSpaceIsTheEnvironmentsFaultAtAnyLimit) {
   const Tool tool;
