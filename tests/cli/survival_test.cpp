@@ -92,20 +92,20 @@ TEST(Survival, FilesOfOthersAreReadWithinLimitsAndSaidInPrintableText) {
   std::filesystem::create_symlink("/dev/zero", tool.file("zero.xml"));
   write("deep.safetensors", std::string("\x00\x10\x00\x00\x00\x00\x00\x00", 8) + std::string(4096, '['));
   const std::string reduce = "run all_reduce -b 1K -e 1K --topology minimal ";
-  expect_lines(
-      tool,
-      {{"a result file", "run --from from.json", 2, "is nested deeper than 100 levels"},
-       {"communicators",
-        "run chakra --workload-configuration " KERNBENCH_SOURCE_DIR
-        "/docs/examples/chakra/training_step --comm-group-configuration groups.json",
-        2, "groups.json:1:101: error: is nested deeper than 100 levels"},
-       {"a machine", "topology check deep.yaml", 2, "deeper than"},
-       {"a device as a base", "topology check base.yaml", 2,
-        "base.yaml:1:10: error: extends: '/dev/zero' is larger than 16 MiB"},
-       {"a device as a layout", "topology check mesh.yaml", 2, "/dev/zero: error: is larger than 16 MiB"},
-       {"a device as a schedule", reduce + "--algorithm zero.xml", 2, "is larger than 64 MiB"},
-       {"weights", "run tp_transformer --model llama3-8b --layers 1 --topology minimal --weights deep.safetensors", 2,
-        "deep.safetensors: error: its header is nested deeper than 100 levels"}});
+  expect_lines(tool, {{"a result file", "run --from from.json", 2, "is nested deeper than 100 levels"},
+                      {"communicators",
+                       "run chakra --workload-configuration " KERNBENCH_SOURCE_DIR
+                       "/docs/examples/chakra/training_step --comm-group-configuration groups.json",
+                       2, "groups.json:1:101: error: is nested deeper than 100 levels"},
+                      {"a machine", "topology check deep.yaml", 2, "deeper than"},
+                      {"a device as a base", "topology check base.yaml", 2,
+                       "base.yaml:1:10: error: extends: '/dev/zero' is larger than 16 MiB"},
+                      {"a device as a layout", "topology check mesh.yaml", 2,
+                       "mesh.yaml:2:12: error: cube_mesh: '/dev/zero' is larger than 16 MiB"},
+                      {"a device as a schedule", reduce + "--algorithm zero.xml", 2, "is larger than 64 MiB"},
+                      {"weights",
+                       "run tp_transformer --model llama3-8b --layers 1 --topology minimal --weights deep.safetensors",
+                       2, "deep.safetensors: error: its header is nested deeper than 100 levels"}});
   for (const std::string& command :
        {reduce + "--algorithm escape.xml", reduce + "--algorithm \"$(printf 'x\\033[31m\\377.xml')\"",
         std::string("topology check \"$(printf 'x\\033[31m\\377.yaml')\"")}) {

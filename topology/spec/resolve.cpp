@@ -30,6 +30,18 @@ std::string contents_of(const std::string& path) {
   return std::filesystem::exists(path, ignored) ? load_text(path) : std::string();
 }
 
+/// The same of a pinned layout: one that cannot be read is a problem of `key`, which names it. None names one that was
+/// found.
+std::string layout_text(const std::string& path, const ConfigNode* key) {
+  try {
+    return path.empty() ? std::string() : contents_of(path);
+  } catch (const ConfigError& error) {
+    if (key == nullptr) throw;
+    const Problem& first = error.problems().front();
+    throw ConfigError(key->where, fmt::format("cube_mesh: {} {}", quote(path), first.text), first.hint);
+  }
+}
+
 /// merge() of whole files.
 ConfigNode merge_layer(ConfigNode base, const ConfigNode& over) {
   ConfigNode* cube = base.find("cube");
@@ -180,7 +192,7 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   spec.fingerprint = fingerprint(resolved.config);
   if (resolved.config["overrides"].empty()) resolved.config.erase("overrides");
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
-  resolved.hash = hash_of(json_text(resolved.config) + (spec.cube_mesh.empty() ? "" : contents_of(spec.cube_mesh)));
+  resolved.hash = hash_of(json_text(resolved.config) + layout_text(spec.cube_mesh, tree.find("cube_mesh")));
   return resolved;
 }
 
