@@ -198,7 +198,10 @@ Run::Run(Arguments arguments) {
     result_.ccl = read_file(common_.ccl);
   }
   if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
-    throw UsageError(fmt::format("'{}' is not what it was in the earlier run", common_.ccl),
+    if (common_.ccl.empty())
+      throw UsageError(fmt::format("'ccl' in {} has a text, but its command names no --ccl", quote(common_.from)),
+                       "give a file as 'kernbench run ... --json FILE' wrote it, or --ccl FILE");
+    throw UsageError(fmt::format("{} is not what it was in the earlier run", quote(common_.ccl)),
                      "give --ccl FILE to run with it all the same");
   }
   hash_files();

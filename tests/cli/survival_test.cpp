@@ -236,6 +236,17 @@ TEST(Survival, AResultFileRunsNoCodeAndNamesNoOutputs) {
   EXPECT_THAT(ccl.err, HasSubstr("a result file runs no code"));
 }
 
+TEST(Survival, ATextOfAlgorithmsThatTheCommandDoesNotNameIsNamed) {
+  const Tool tool;
+  ASSERT_EQ(tool({"run", "probe", "--topology", "minimal", "--json", "r.json"}).code, 0);
+  nlohmann::ordered_json edited = nlohmann::ordered_json::parse(read(tool.file("r.json")));
+  edited["ccl"] = "algorithms: {}";
+  std::ofstream(tool.file("r.json")) << edited;
+  const Outcome outcome = tool({"run", "--from", "r.json"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("error: 'ccl' in 'r.json' has a text, but its command names no --ccl"));
+}
+
 TEST(Survival, ANameThatJsonCannotHoldIsRefusedBeforeTheRun) {
   const Tool tool;
   std::ofstream(tool.file("n\xff.yaml")) << "extends: minimal\n";
