@@ -189,6 +189,17 @@ TEST(Sweep, AStoreWithBrokenJsonEndsEveryReaderWithSevenAndThePoint) {
   }
 }
 
+TEST(Sweep, AResultThatIsNoneIsTheStoresFaultAndNamesThePoint) {
+  const Tool tool;
+  write(tool.file("s.yaml"), plain_sweep(1));
+  ASSERT_EQ(tool({"sweep", "s.yaml"}).code, 0);
+  SQLite::Database(tool.file("s.sqlite"), SQLite::OPEN_READWRITE).exec("UPDATE points SET result = '5'");
+  const Outcome outcome = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_NE(outcome.err.find("cannot read 's.sqlite': what it has of point "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(" is not what kernbench writes"), std::string::npos) << outcome.err;
+}
+
 TEST(Sweep, RunAgainDoesNothingAndSaysTheSame) {
   const Tool tool;
   write(tool.file("s.yaml"), plain_sweep(5));

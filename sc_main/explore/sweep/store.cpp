@@ -95,6 +95,13 @@ void share(SQLite::Database& database) {
   }
 }
 
+/// Of a point. Throws JsonError where it cannot be that of a run.
+nlohmann::ordered_json result_of(const std::string& text) {
+  nlohmann::ordered_json result = parse_json(text);
+  if (!result.is_object() || result.empty()) throw JsonError("is not what kernbench writes", 0);
+  return result;
+}
+
 }  // namespace
 
 Store::Store(const std::string& path, Mode mode) : path_(path), mode_(mode), database_(open(path, mode)) {
@@ -190,7 +197,7 @@ std::optional<Record> Store::find(const std::string& key) {
     record.exit_code = query.getColumn(1).getInt();
     record.error = query.getColumn(2).getString();
     if (!query.getColumn(3).isNull())
-      record.result = stored(path_, "point " + key, [&] { return parse_json(query.getColumn(3).getString()); });
+      record.result = stored(path_, "point " + key, [&] { return result_of(query.getColumn(3).getString()); });
     return record;
   });
 }
