@@ -59,17 +59,17 @@ bool turns(std::string_view text) {
   return second == 0x81 && third >= 0xA6 && third <= 0xA9;
 }
 
-/// What is no UTF-8, and control characters that XML does not take, as "\x1b". `commands`: also those that it takes,
-/// and a terminal would obey.
-std::string escaped(std::string_view text, bool commands) {
+}  // namespace
+
+std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const auto first = static_cast<unsigned char>(text.front());
     const std::size_t length = utf8_length(text);
     // 0x80 to 0x9f are commands of a terminal, too.
-    const bool command = length == 1   ? (first < 0x20 && first != '\n' && first != '\t') || (commands && first == 0x7F)
-                         : length == 3 ? commands && turns(text)
-                                       : commands && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
+    const bool command = length == 1   ? (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F
+                         : length == 3 ? turns(text)
+                                       : first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0;
     const std::size_t taken = length == 0 ? 1 : length;
     if (length == 0 || command) {
       for (std::size_t i = 0; i < taken; ++i) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
@@ -80,13 +80,10 @@ std::string escaped(std::string_view text, bool commands) {
   }
   return result;
 }
-}  // namespace
-
-std::string printable(std::string_view text) { return escaped(text, true); }
 
 std::string xml_text(std::string_view text) {
   std::string result;
-  for (const char c : escaped(text, false)) {
+  for (const char c : escaped_bytes(text)) {
     switch (c) {
       case '&':
         result += "&amp;";

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace kernbench {
@@ -18,6 +19,23 @@ inline std::size_t utf8_length(std::string_view text) {
   const bool wrong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
                      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
   return wrong ? 0 : length;
+}
+
+/// For documents: what is no UTF-8, and control characters that XML and YAML do not take, as "\xff".
+inline std::string escaped_bytes(std::string_view text) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string result;
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text.front());
+    const std::size_t length = utf8_length(text);
+    if (length == 0 || (first < 0x20 && first != '\n' && first != '\t')) {
+      result += {'\\', 'x', kDigits[first >> 4], kDigits[first & 15]};
+    } else {
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return result;
 }
 
 }  // namespace kernbench

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "tlm/config/json_text.h"
+#include "tlm/config/utf8.h"
 
 namespace kernbench::topology {
 
@@ -220,7 +221,7 @@ std::string Drawing::json() const {
 std::string Drawing::dot() const {
   const auto quoted = [](const std::string& text) {
     std::string out = "\"";
-    for (const char c : printable(text)) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    for (const char c : escaped_bytes(text)) out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
     return out + "\"";
   };
   const bool coloured =

@@ -7,6 +7,8 @@
 #include <filesystem>
 
 #include "tlm/config/json_text.h"
+#include "tlm/config/nearest.h"
+#include "tlm/config/utf8.h"
 #include "topology/spec/check.h"
 #include "topology/spec/hbm_presets.h"
 #include "topology/spec/overrides.h"
@@ -216,7 +218,7 @@ namespace {
 
 /// A file's name may hold anything; a comment ends with its line, and YAML takes UTF-8 only.
 std::string comment(const std::string& text) {
-  std::string line = printable(text);
+  std::string line = escaped_bytes(text);
   std::replace(line.begin(), line.end(), '\n', ' ');
   return line;
 }
