@@ -85,7 +85,7 @@ const char* const kResult = "result.json";
 
 /// Errors of a file as a whole, which has no line for them.
 constexpr const char* kOfAFile[] = {
-    "missing key '",   "the file is empty",       "this layout is stale", " UCIe connections of ",
+    "missing key '",   "the file is empty",       "this layout is stale",
     "is larger than ", "no line of column names", " does not serve ",  // a right file, of another operation
 };
 
