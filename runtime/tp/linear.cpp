@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runtime/host_memory.h"
 #include "runtime/tp/gemm.h"
 #include "runtime/tp/load_part.h"
 #include "runtime/tp/own_shard.h"
@@ -54,9 +53,6 @@ constexpr const char* kRow = "RowParallelLinear";
 
 void load_part(Tensor tensor, const WeightPattern& whole, std::int64_t row, std::int64_t col) {
   const Shape shape = tensor.shape();
-  if (tensor.bytes() >= kLargeHostMemory)
-    require_host_memory(tensor.bytes(), fmt::format("weights for tensor '{}'", tensor.name()),
-                        "--data off needs none of it, a smaller model or more ranks less");
   std::vector<std::uint8_t> bytes(tensor.bytes());
   std::size_t i = 0;
   for (std::int64_t r = 0; r < shape.rows; ++r) {
