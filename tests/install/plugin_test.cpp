@@ -27,7 +27,7 @@ TEST(WorkloadPlugin, AMissingFileIsNamed) {
 TEST(WorkloadPlugin, AnotherAbiIsRefused) {
   const Tool tool;
   expect_refused(tool({"run", "--plugin", KERNBENCH_OTHER_ABI, "axpy"}),
-                 "has ABI version 99, this KernBench has 15; build it again");
+                 "has ABI version 99, this KernBench has 16; build it again");
 }
 
 TEST(WorkloadPlugin, AMissingSymbolIsNamed) {
