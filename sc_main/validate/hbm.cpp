@@ -95,7 +95,7 @@ std::function<Figures()> run_of(const BareStreamConfig& config) {
 /// Whether the row can be run; notes why not, and then the group runs the others.
 bool known_stream(const Table& table, std::size_t row, const BareStreamConfig& c, Group& group) {
   try {
-    StreamPattern(c.pattern, c.hbm, c.pseudo_channels, c.rows, c.mapping, c.request_bytes);
+    [[maybe_unused]] const StreamPattern made(c.pattern, c.hbm, c.pseudo_channels, c.rows, c.mapping, c.request_bytes);
     return true;
   } catch (const std::invalid_argument& error) {
     const bool mapping = std::string_view(error.what()).substr(0, 7) == "mapping";
