@@ -14,7 +14,7 @@
 namespace kernbench::ccl {
 
 /// Raised with every change of this file that an already built module would not survive.
-inline constexpr std::uint32_t kAbiVersion = 9;
+inline constexpr std::uint32_t kAbiVersion = 10;
 
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
 /// built against other numbers is refused.

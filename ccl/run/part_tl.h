@@ -13,6 +13,7 @@ class PartTl final : public Tl {
   std::int64_t num_programs(int axis) const override { return tl_.num_programs(axis); }
   ShardView shard(Va tensor) const override { return tensor == tensor_ ? part_ : tl_.shard(tensor); }
   unsigned cube_place(Va tensor) const override { return tl_.cube_place(tensor); }
+  std::uint64_t tcm() const override { return tl_.tcm(); }
   const CollectiveCall& call() const override { return tl_.call(); }
   const Program& program(ProgramId id) const override { return tl_.program(id); }
   Tile load(Va va, Shape shape, DType dtype, std::int64_t row_stride) override {
@@ -27,6 +28,7 @@ class PartTl final : public Tl {
   Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) override {
     return tl_.slice(tile, begin, count);
   }
+  void hold(const Tile& tile, std::size_t count, unsigned list) override { tl_.hold(tile, count, list); }
   Tile dot(const Tile& a, const Tile& b, const Tile& acc) override { return tl_.dot(a, b, acc); }
   Tile math(MathOp op, const std::vector<Tile>& operands) override { return tl_.math(op, operands); }
   Tile cast(const Tile& a, DType dtype) override { return tl_.cast(a, dtype); }

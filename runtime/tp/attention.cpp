@@ -171,7 +171,7 @@ void SelfAttention::core(const Tensor& qkv, KvCache& cache, const RotaryTable& r
   AttentionOperands operands;
   operands.past = cache.append(length);
   operands.layout = {own_kv_heads_, own_heads_ / own_kv_heads_, length, 1};
-  operands.layout.tile = query_tile(cache.layout(), operands.layout.group, length);
+  operands.layout.tile = query_tile(context.map(), cache, operands.layout.group, length);
   operands.queries = tensors.queries;
   operands.context = tensors.context;
   operands.partial = tensors.partial;

@@ -9,20 +9,48 @@
 #include "runtime/tp/gemm_bound.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
 
 namespace {
-constexpr std::int64_t kKeys = 128;    ///< of a step. assumed: four arrays high, so that its fill is hidden
+constexpr std::int64_t kKeys = 128;    ///< of a step, at most. assumed: four arrays high, so that its fill is hidden
 constexpr std::int64_t kTogether = 2;  ///< blocks on the way over the same keys: the array works for one of them
                                        ///< while the math engine works for the other
 constexpr std::size_t kAhead = 4;      ///< steps whose keys and values are under way. assumed: what the memory of a
                                        ///< PE at the other end of a SIP takes
 constexpr std::size_t kAheadOfSharers = 2;  ///< rounds, of a step of each PE that shares them. assumed: as of a GEMM
-constexpr std::int64_t kQueryRows = 64;     ///< of a block. assumed: two arrays wide
+constexpr std::int64_t kQueryRows = 64;     ///< of a block, at most. assumed: two arrays wide
 constexpr std::int64_t kFewestTokens = 8;   ///< of a block: fewer would read the keys again for too little work
 constexpr double kMasked = -1e30;           ///< a score that has no weight beside any other
+
+/// Keys of a step and rows of a block of queries, at most: fewer where a launch's share of TCM is small.
+struct AttentionTiles {
+  std::int64_t keys = kKeys, rows = kQueryRows;
+};
+AttentionTiles attention_tiles(std::uint64_t share, std::int64_t head_dim, DType dtype) {
+  const std::uint64_t item = size_of(dtype), wide = size_of(compute_type(dtype));
+  // Scores of both blocks and what becomes of those of one; queries, sums and results; keys and values under way.
+  const auto bytes = [&](const AttentionTiles& t) {
+    const auto keys = static_cast<std::uint64_t>(t.keys), rows = static_cast<std::uint64_t>(t.rows),
+               cols = static_cast<std::uint64_t>(head_dim);
+    return 10 * rows * keys * wide + kTogether * rows * cols * (item + 3 * wide) +
+           2 * (kAhead + kAheadOfSharers + 1) * keys * cols * item;
+  };
+  constexpr std::int64_t kFewestKeys = 8, kFewKeys = 32, kFewestRows = 8;
+  AttentionTiles tiles;
+  while (bytes(tiles) > tcm_room(share)) {
+    if (tiles.keys > kFewKeys || (tiles.rows <= kFewestRows && tiles.keys > kFewestKeys)) {
+      tiles.keys /= 2;
+    } else if (tiles.rows > kFewestRows) {
+      tiles.rows /= 2;
+    } else {
+      break;
+    }
+  }
+  return tiles;
+}
 
 /// What the kernels get beside the bases.
 struct AttentionCall {
@@ -143,18 +171,18 @@ struct KeyStep {
   std::int64_t count = 0;  ///< keys
   std::int64_t row = 0;    ///< of the cache
 };
-/// All keys below `end` that `places` PEs hold, of `first` before others. Every cube goes round in a stride of its own:
-/// in one, all would cross the same links at once.
+/// All keys below `end` that `places` PEs hold, of `first` before others, at most `keys` a step. Every cube goes round
+/// in a stride of its own: in one, all would cross the same links at once.
 std::vector<KeyStep> steps_of(const CacheLayout& cache, std::int64_t sequence, std::int64_t first, std::int64_t places,
-                              std::int64_t end) {
+                              std::int64_t end, std::int64_t keys) {
   std::int64_t stride = 2 * first % cache.run + 1;
   while (std::gcd(stride, cache.run) != 1) ++stride;
   std::vector<KeyStep> steps;
   for (std::int64_t i = 0; i < places; ++i) {
     const std::int64_t place = (first + i * stride) % cache.run;
     const KeyPart part = key_part(cache, sequence, place, end);
-    for (std::int64_t at = 0; at < part.count; at += kKeys)
-      steps.push_back({place, at, std::min(kKeys, part.count - at), part.first_row + at});
+    for (std::int64_t at = 0; at < part.count; at += keys)
+      steps.push_back({place, at, std::min(keys, part.count - at), part.first_row + at});
   }
   return steps;
 }
@@ -300,6 +328,7 @@ void attention_kernel(Va queries, Va keys, Va values, Va context, const Attentio
   const QueryLayout& layout = call.layout;
   const std::int64_t self = own_shard(keys, call.keys, tl).number;
   const std::int64_t count = (layout.length + layout.tile - 1) / layout.tile;
+  const std::int64_t keys_a_step = attention_tiles(tl.tcm(), call.head_dim, call.queries.dtype).keys;
   for (std::int64_t sequence = 0; sequence < cache.sequences; ++sequence) {
     const std::int64_t place = self - cache.pe_of(sequence, 0);
     if (place < 0 || place >= cache.run) continue;
@@ -322,7 +351,8 @@ void attention_kernel(Va queries, Va keys, Va values, Va context, const Attentio
                             OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, block))});
         }
       }
-      Walk(tl, views, call, blocks, steps_of(cache, sequence, sharers.first, cache.run, end), sharers).run();
+      Walk(tl, views, call, blocks, steps_of(cache, sequence, sharers.first, cache.run, end, keys_a_step), sharers)
+          .run();
       for (QueryBlock& block : blocks)
         store_context(tl, views, call, sequence, block.number, 0, layout.group, block.state.result());
     }
@@ -340,7 +370,8 @@ void partial_kernel(Va queries, Va keys, Va values, Va context, const AttentionC
   std::vector<QueryBlock> blocks;
   blocks.push_back({0, call.past, end, Tile(), OnlineSoftMax(tl, call, load_queries(tl, views, call, sequence, 0))});
   const Sharers alone{place, {static_cast<unsigned>(tl.program_id(0))}, 0};
-  Walk(tl, views, call, blocks, steps_of(cache, sequence, place, 1, end), alone).run();
+  const std::int64_t keys_a_step = attention_tiles(tl.tcm(), call.head_dim, call.queries.dtype).keys;
+  Walk(tl, views, call, blocks, steps_of(cache, sequence, place, 1, end, keys_a_step), alone).run();
   OnlineSoftMax& state = blocks.front().state;
   tl.store(sums.at(self * call.layout.group, 0).va, state.sum());
   tl.store(numbers.at(self, 0).va, tl.transpose(state.most()));
@@ -372,9 +403,11 @@ void combine_kernel(Va keys, Va context, const AttentionCall& call, Tl& tl) {
 }
 }  // namespace
 
-std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64_t length) {
-  const std::int64_t most = std::max<std::int64_t>(1, kQueryRows / group);
-  const std::int64_t blocks = kTogether * cache.run;  // so many for each PE of the sequence
+std::int64_t query_tile(const MachineMap& map, const KvCache& cache, std::int64_t group, std::int64_t length) {
+  const std::uint64_t share = map.tcm.bytes / map.engines.kernel_contexts;
+  const AttentionTiles tiles = attention_tiles(share, cache.options().head_dim, cache.options().dtype);
+  const std::int64_t most = std::max<std::int64_t>(1, tiles.rows / group);
+  const std::int64_t blocks = kTogether * cache.layout().run;  // so many for each PE of the sequence
   const std::int64_t fair = (length + blocks - 1) / blocks;
   return std::min(length, std::clamp(fair, std::min(kFewestTokens, most), most));
 }

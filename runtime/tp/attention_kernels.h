@@ -51,8 +51,9 @@ struct AttentionOperands {
 std::vector<Handle> attend(Context& context, const std::string& name, const AttentionOperands& operands,
                            const KvCache& cache);
 
-/// Tokens of a block of queries: as many as keep every PE of a sequence busy, within what one block may have.
-std::int64_t query_tile(const CacheLayout& cache, std::int64_t group, std::int64_t length);
+/// Tokens of a block of queries: as many as keep every PE of a sequence busy, within what one block may have and TCM
+/// holds.
+std::int64_t query_tile(const MachineMap& map, const KvCache& cache, std::int64_t group, std::int64_t length);
 /// One token whose sequence lies on several PEs: its attention is split over them.
 bool splits_cache(const CacheLayout& cache, std::int64_t length);
 

@@ -12,6 +12,7 @@
 #include "runtime/tp/own_shard.h"
 #include "runtime/tp/pass.h"
 #include "runtime/tp/regions.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -42,8 +43,9 @@ void look_up_kernel(Va table, Va output, const LookUpCall<Most>& call, Tl& tl) {
   from.row_cuts(0, call.table.shape.rows, row_cuts);
   from.col_cuts(own.col, own.col + own.cols, col_cuts);
   const bool whole = row_cuts.empty();
-  for (const Piece& cols : pieces(own.col, own.col + own.cols, col_cuts, kLookUpElements)) {
-    const std::int64_t most = std::max<std::int64_t>(1, kLookUpElements / cols.length);
+  const std::int64_t elements = fitting_elements(tl, kLookUpElements, 3 * size_of(call.table.dtype));
+  for (const Piece& cols : pieces(own.col, own.col + own.cols, col_cuts, elements)) {
+    const std::int64_t most = std::max<std::int64_t>(1, elements / cols.length);
     Tile zeros;
     // Runs of rows that are this rank's, or that are not. A table in one piece gives many rows at once.
     for (std::int64_t row = begin, length = 0; row < end; row += length) {

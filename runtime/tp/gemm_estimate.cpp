@@ -8,6 +8,7 @@
 #include "runtime/tp/gemm_bound.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -179,10 +180,16 @@ Ps farthest_access(const GemmProblem& p) {
   return longest;
 }
 
+std::uint64_t room_of(const GemmProblem& p) { return tcm_room(p.map.tcm.bytes / p.rates.engines.kernel_contexts); }
+
 std::int64_t longest_span(const GemmProblem& p) {
   constexpr std::int64_t kSpanBytes = 2048, kFewRows = 32, kWide = 128;
-  if (p.block_cols > 0) return 0;
-  return p.part.rows <= kFewRows || p.part.cols >= kWide ? kSpanBytes / static_cast<std::int64_t>(p.item) : 0;
+  if (p.block_cols > 0 || (p.part.rows > kFewRows && p.part.cols < kWide)) return 0;
+  constexpr std::int64_t kSpans = 11;  // of a block of rows: as many loads ahead, their turned copies, the next group's
+  const std::int64_t rows = kSpans * std::min(p.part.rows, kFewRows);
+  std::int64_t bytes = kSpanBytes;
+  while (bytes >= kSpanBytes / 32 && static_cast<std::uint64_t>(rows * bytes) > room_of(p) / 2) bytes /= 2;
+  return bytes / static_cast<std::int64_t>(p.item);
 }
 
 std::int64_t span_of(const GemmProblem& p, const GemmMapping& mapping, std::int64_t step) {

@@ -22,10 +22,13 @@ struct GemmEstimate {
 /// One access of the farthest slice that holds a part of a.
 Ps farthest_access(const GemmProblem& p);
 
+/// Bytes of TCM that a GEMM may plan with.
+std::uint64_t room_of(const GemmProblem& p);
+
 /// Of a row of a that a split k loads at once where steps are shorter: steps are then cut out on the math engine. 0: a
 /// step at a time.   measured on `default`: half of kSpanBytes is slow; of more than a block of rows, cutting keeps
-/// narrow columns waiting for longer than short pieces do (512 x 512 x 4096: 0.44 of its bound against 0.68). Where b
-/// goes round, rows of a lie where they are read.
+/// narrow columns waiting for longer than short pieces do (512 x 512 x 4096: 0.44 of its bound against 0.68). Less
+/// where TCM is small. Where b goes round, rows of a lie where they are read.
 std::int64_t longest_span(const GemmProblem& p);
 
 /// Elements of a row of a that are loaded at once, by a step of so many.

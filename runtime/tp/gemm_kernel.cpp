@@ -136,7 +136,7 @@ class GemmLoops {
     const Piece& span = layout_.spans[step.span];
     const bool cut = span.length != step.k.length, one_row = block.rows.length == 1;
     if (have.span != step.span) {
-      const Tile tile = have.next ? have.next : recent(load(layout_.a, block.rows, span), of_a_, kTilesOfA);
+      const Tile tile = have.next ? have.next : held(load(layout_.a, block.rows, span), kTilesOfA, 'a');
       have = {step.span, cut && !one_row ? tl_.transpose(tile) : tile, Tile()};
     }
     if (!cut) return have.tile;
@@ -337,9 +337,8 @@ class GemmLoops {
   /// reads: that many loads run ahead.
   static constexpr std::size_t kTilesOfA = 8, kTilesOfB = 3;
   static constexpr std::size_t kNone = ~std::size_t{0};
-  static Tile recent(const Tile& tile, std::deque<Tile>& tiles, std::size_t most) {
-    tiles.push_back(tile);
-    if (tiles.size() > most) tiles.pop_front();
+  Tile held(const Tile& tile, std::size_t most, char operand) const {
+    tl_.hold(tile, most, static_cast<unsigned>(operand));
     return tile;
   }
 
@@ -348,8 +347,7 @@ class GemmLoops {
     std::vector<Tile> tiles;
     for (std::size_t column = 0; column < columns.size(); ++column) {
       Tile& tile = kept_[step * columns.size() + column];
-      if (!tile)
-        tile = recent(load(layout_.b, layout_.steps[step].k, columns[column]), of_b_, kTilesOfB * columns.size());
+      if (!tile) tile = held(load(layout_.b, layout_.steps[step].k, columns[column]), kTilesOfB * columns.size(), 'b');
       tiles.push_back(tile);
     }
     return tiles;
@@ -438,9 +436,8 @@ class GemmLoops {
   Tl& tl_;
   std::optional<SumExchange> exchange_;  // of a split k
   const GemmLayout layout_;
-  std::vector<Tile> ahead_;     // of a: the next group's first span, by block of rows
-  std::deque<Block> finished_;  // of a split k: to be exchanged
-  std::deque<Tile> of_a_, of_b_;
+  std::vector<Tile> ahead_;                                      // of a: the next group's first span, by block of rows
+  std::deque<Block> finished_;                                   // of a split k: to be exchanged
   std::map<std::pair<std::int64_t, std::int64_t>, Tile> zeros_;  // by rows and columns
   bool keeps_ = false;
   std::vector<Tile> kept_;  // b, by step and column of the group

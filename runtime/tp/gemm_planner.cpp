@@ -212,8 +212,7 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   const std::optional<GemmProblem> split = as_k_is_split(map, operands), ring = as_b_goes_round(map, operands);
   GemmPlan plan;
   plan.bound = gemm_bound(map, operands);
-  // A launch's share of TCM, less what rings may take of it.   assumed: three quarters
-  const std::uint64_t room = map.tcm.bytes / problem.rates.engines.kernel_contexts / 4 * 3;
+  const std::uint64_t room = room_of(problem);
   plan.kept_bytes = room;
   const std::uint64_t pes = problem.common_pes;
   plan.pes_of_cube = pes;

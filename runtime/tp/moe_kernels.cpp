@@ -5,6 +5,7 @@
 
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -12,6 +13,7 @@ namespace kernbench::tp {
 namespace {
 /// Largest tile, elements. assumed: six of them in f32 are 768 KiB of a kernel's TCM.
 constexpr std::int64_t kExpertElements = 32768;
+std::int64_t expert_elements(const Tl& tl) { return fitting_elements(tl, kExpertElements, 8 * size_of(DType::f32)); }
 constexpr std::int64_t kNoExpert = std::numeric_limits<std::int32_t>::max();
 
 struct ChooseCall {
@@ -28,7 +30,7 @@ void choose_kernel(Va logits, Va chosen, Va weights, const ChooseCall& call, Tl&
   const Tile none = tl.fill({1, 1}, DType::i32, static_cast<double>(kNoExpert));
   const Tile lowest = tl.fill({1, 1}, wide, std::numeric_limits<float>::lowest());
   const auto as_row = [&](const Tile& column) { return column.shape().rows == 1 ? column : tl.transpose(column); };
-  const std::int64_t most_rows = std::max<std::int64_t>(1, kExpertElements / call.logits.shape.cols);
+  const std::int64_t most_rows = std::max<std::int64_t>(1, expert_elements(tl) / call.logits.shape.cols);
   for (const Piece& rows : pieces(own.row, own.row + own.rows, {}, most_rows)) {
     const TensorView::Place at = x.at(rows.begin, 0);
     Tile left = as_type(tl, tl.load(at.va, {rows.length, own.cols}, call.logits.dtype, at.row_stride), wide);
@@ -101,8 +103,9 @@ void move_kernel(Va from, Va to, const MoveCall<Most>& call, Tl& tl) {
   source.row_cuts(0, call.from.shape.rows, row_cuts);
   source.col_cuts(own.col, own.col + own.cols, col_cuts);
   const bool gathers = row_cuts.empty();
-  for (const Piece& cols : pieces(own.col, own.col + own.cols, col_cuts, kExpertElements)) {
-    const std::int64_t most = std::max<std::int64_t>(1, kExpertElements / cols.length);
+  const std::int64_t elements = expert_elements(tl);
+  for (const Piece& cols : pieces(own.col, own.col + own.cols, col_cuts, elements)) {
+    const std::int64_t most = std::max<std::int64_t>(1, elements / cols.length);
     for (const RowRun& run :
          runs_of(call.rows, call.first, call.count, call.puts, own, source, call.from.shape.rows, most, gathers)) {
       const auto length = static_cast<std::int64_t>(run.from.size());
@@ -170,7 +173,7 @@ void combine_kernel(Va from, Va weights, Va to, const CombineCall<Most>& call, T
     }
     return true;
   };
-  const std::int64_t most = std::max<std::int64_t>(1, kExpertElements / own.cols);
+  const std::int64_t most = std::max<std::int64_t>(1, expert_elements(tl) / own.cols);
   for (std::int64_t row = begin; row < end;) {
     std::int64_t length = 1;  // rows of which nothing was dropped go together
     while (whole(row) && length < most && row + length < end && whole(row + length)) ++length;

@@ -10,13 +10,20 @@
 #include "runtime/tp/gemm_kernel.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
 
 namespace {
-/// Largest tile, elements. assumed: four of them in f32 are 512 KiB, which fits the smallest share of TCM.
-constexpr std::int64_t kPointRows = 64, kPointCols = 512;
+/// Largest tile, and the bytes of TCM that an element of one takes at most: two operands as they are and in f32 (f64),
+/// result and its rounded copy.   assumed: four tiles in f32 are 512 KiB
+constexpr Shape kPointTile{64, 512};
+Shape point_tile(const Tl& tl, DType dtype) {
+  const std::int64_t elements = fitting_elements(tl, kPointTile.count(), 6 * size_of(compute_type(dtype)));
+  const std::int64_t cols = std::min(elements, kPointTile.cols);
+  return {elements / cols, cols};
+}
 
 /// What the kernel gets beside the bases of y and x.
 struct PointCall {
@@ -38,7 +45,8 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
   std::vector<std::int64_t> col_cuts;
   const std::int64_t left = part.col + call.left;
   from.col_cuts(left, left + part.cols, col_cuts);
-  std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), kPointCols);
+  const Shape tile = point_tile(tl, dtype);
+  std::vector<Piece> columns = pieces(left, left + part.cols, std::move(col_cuts), tile.cols);
   // PEs of a cube begin with different columns: all would read from one memory at a time.
   const std::size_t first = static_cast<std::size_t>(tl.program_id(0)) * columns.size() / tl.num_programs(0);
   std::rotate(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(first), columns.end());
@@ -48,7 +56,7 @@ void point_kernel(Va y, Va x, const PointCall& call, Tl& tl) {
         source + (call.stride > 1 ? 1 : std::min(end - row, length - within));  // of this sequence
     std::vector<std::int64_t> row_cuts;
     from.row_cuts(source, stop, row_cuts);
-    for (const Piece& rows : pieces(source, stop, std::move(row_cuts), kPointRows)) {
+    for (const Piece& rows : pieces(source, stop, std::move(row_cuts), tile.rows)) {
       for (const Piece& cols : columns) {
         const TensorView::Place in = from.at(rows.begin, cols.begin), out = into.at(row, cols.begin - call.left);
         const Shape shape{rows.length, cols.length};
@@ -76,8 +84,9 @@ void bias_kernel(Va y, Va bias, const BiasCall& call, Tl& tl) {
   const Region part = own_shard(y, call.y, tl).region;
   std::vector<std::int64_t> cuts;
   if (bias != 0) bias_view.col_cuts(part.col, part.col + part.cols, cuts);
-  for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, kPointRows)) {
-    for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, kPointCols)) {
+  const Shape tile = point_tile(tl, dtype);
+  for (const Piece& rows : pieces(part.row, part.row + part.rows, {}, tile.rows)) {
+    for (const Piece& cols : pieces(part.col, part.col + part.cols, cuts, tile.cols)) {
       const TensorView::Place at = y_view.at(rows.begin, cols.begin);
       const Tile in = tl.load(at.va, {rows.length, cols.length}, dtype, at.row_stride);
       const Tile sum = as_type(tl, in, compute_type(dtype));
@@ -101,6 +110,7 @@ void join_kernel(Va y, Va bias, const JoinCall& call, Tl& tl) {
   const DType dtype = call.y.dtype;
   const Region own = own_shard(y, call.y, tl).region;
   const std::int64_t end_col = own.col + own.cols;
+  const Shape tile = point_tile(tl, dtype);
   for (std::int64_t number = 0; number < call.count; ++number) {
     const bool last = number == call.count - 1;
     const TensorView part(call.parts[number], last ? call.last : call.part);
@@ -112,8 +122,8 @@ void join_kernel(Va y, Va bias, const JoinCall& call, Tl& tl) {
     part.row_cuts(begin - first, end - first, row_cuts);
     part.col_cuts(own.col, end_col, col_cuts);
     if (bias != 0) bias_view.col_cuts(own.col, end_col, col_cuts);
-    const std::vector<Piece> columns = pieces(own.col, end_col, std::move(col_cuts), kPointCols);
-    for (const Piece& rows : pieces(begin - first, end - first, std::move(row_cuts), kPointRows)) {
+    const std::vector<Piece> columns = pieces(own.col, end_col, std::move(col_cuts), tile.cols);
+    for (const Piece& rows : pieces(begin - first, end - first, std::move(row_cuts), tile.rows)) {
       for (const Piece& cols : columns) {
         const TensorView::Place in = part.at(rows.begin, cols.begin), out = y_view.at(first + rows.begin, cols.begin);
         const Tile value = tl.load(in.va, {rows.length, cols.length}, dtype, in.row_stride);

@@ -10,6 +10,7 @@
 #include "runtime/tp/attention_kernels.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -103,12 +104,15 @@ void rotary_kernel(Va qkv, Va queries, Va keys, Va values, const RotaryCall& cal
   const std::int64_t half = call.head_dim / 2, end = own.row + own.rows, length = call.layout.length;
   for (const Piece& cols : head_pieces(in, call, own.col, own.col + own.cols)) {
     const HeadPart part = head_part(call, cols.begin);
+    // Two tiles of the projection and two of the table, as they are and in f32 (f64), their products and the result.
+    const std::int64_t most =
+        std::max<std::int64_t>(1, fitting_elements(tl, kRotaryRows * cols.length, 10 * size_of(wide)) / cols.length);
     const bool turns = call.table_va != 0 && part.kind != HeadPart::Kind::value;
     for (std::int64_t row = own.row; row < end;) {
       // Rows of one sequence whose tokens lie together in the result.
       const std::int64_t entry = row / length, t = row % length;
       const Target first = target_of(query_view, key_view, value_view, call, part, entry, t);
-      const std::int64_t count = std::min({first.tokens, length - t, end - row, kRotaryRows});
+      const std::int64_t count = std::min({first.tokens, length - t, end - row, most});
       std::vector<std::int64_t> row_cuts;
       in.row_cuts(row, row + count, row_cuts);
       for (const Piece& rows : pieces(row, row + count, row_cuts, count)) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/tp/own_shard.h"
+#include "runtime/tp/tcm_room.h"
 #include "runtime/tp/tensor_view.h"
 
 namespace kernbench::tp {
@@ -16,6 +17,7 @@ namespace kernbench::tp {
 namespace {
 /// Largest tile, elements. assumed: six of them in f32 are 1.5 MiB of a kernel's TCM.
 constexpr std::int64_t kLogitElements = 65536;
+std::int64_t logit_elements(const Tl& tl) { return fitting_elements(tl, kLogitElements, 8 * size_of(DType::f32)); }
 constexpr double kLowest = std::numeric_limits<float>::lowest();  // of columns that are not there
 constexpr std::int64_t kNoIndex = std::numeric_limits<std::int32_t>::max();
 
@@ -31,7 +33,7 @@ struct OwnColumns {
   OwnColumns(Va logits, const VocabCall& call, const Tl& tl) : shard(own_shard(logits, call.logits, tl)) {
     cols = std::clamp<std::int64_t>(call.valid - shard.region.col, 0, shard.region.cols);
     const std::int64_t widest = std::max({std::int64_t{1}, shard.region.cols, call.numbers.shape.rows});
-    const std::int64_t most = std::max<std::int64_t>(1, kLogitElements / widest);
+    const std::int64_t most = std::max<std::int64_t>(1, logit_elements(tl) / widest);
     blocks = pieces(0, call.logits.shape.rows, {}, most);
   }
   OwnShard shard;
@@ -142,7 +144,8 @@ void candidate_kernel(Va logits, Va maxima, Va all_maxima, Va index, Va candidat
 void first_kernel(Va index, Va result, const VocabCall& call, Tl& tl) {
   const TensorView index_view(index, call.numbers), out(result, call.other);
   const Region own = own_shard(result, call.other, tl).region;
-  for (const Piece& rows : pieces(own.col, own.col + own.cols, {}, kLogitElements / call.numbers.shape.rows)) {
+  const std::int64_t most = std::max<std::int64_t>(1, logit_elements(tl) / call.numbers.shape.rows);
+  for (const Piece& rows : pieces(own.col, own.col + own.cols, {}, most)) {
     const Tile least = reduce_numbers(tl, ReduceKind::min, index_view, call.numbers, rows, DType::i32);
     tl.store(out.at(0, rows.begin).va, least);
   }

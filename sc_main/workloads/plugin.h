@@ -12,7 +12,7 @@
 namespace kernbench {
 
 /// Raised with every change of the public headers that an already built plug-in would not survive.
-inline constexpr std::uint32_t kPluginAbi = 16;
+inline constexpr std::uint32_t kPluginAbi = 17;
 
 /// What a shared library with workloads hands out: its only exported symbol, kernbench_workload_plugin, returns one.
 struct Plugin {

@@ -22,6 +22,7 @@ class Recorder final : public Tl {
   }
   unsigned cube_place(Va) const override { throw std::logic_error("the backend gives collectives their part"); }
   ShardView shard(Va) const override { throw std::logic_error("the backend gives collectives their part"); }
+  std::uint64_t tcm() const override { return map_.tcm.bytes / map_.engines.kernel_contexts; }
   const CollectiveCall& call() const override { return call_; }
   const Program& program(ProgramId) const override { return program_; }
 
@@ -55,6 +56,7 @@ class Recorder final : public Tl {
   Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) override {
     return add(Op{Op::Kind::slice, 0, {id(tile)}, 0, {1, count}, tile.dtype(), {}, {}, 0, begin});
   }
+  void hold(const Tile&, std::size_t, unsigned) override {}
   Tile dot(const Tile&, const Tile&, const Tile&) override { return none(); }
   Tile cast(const Tile&, DType) override { return none(); }
   Tile arange(std::int64_t, DType, std::int64_t) override { return none(); }

@@ -421,5 +421,51 @@ TEST_F(PeTcmLatency, KeepsATileUntilTheLastOfItHasLeft) {
   EXPECT_EQ(loads[1].start, loads[0].end + 16 * tcm_time(kBurst) + kLatency);
 }
 
+/// TCM of four tiles of 4 KiB.
+Bench::Options four_tiles() {
+  Bench::Options options;
+  options.config.tcm.bytes = 16 << 10;
+  options.config.cpu.kernel_contexts = 1;
+  return options;
+}
+constexpr Shape kQuarter{1, 4096};
+
+TEST(PeTcm, NobodyGetsThePlaceOfATileThatIsHeldWhileThereAreOthers) {
+  Bench bench(four_tiles());
+  Message& message = bench.launch([](Tl& tl) {
+    std::uint64_t held = 0;
+    {
+      const Tile tile = tl.alloc(kQuarter, DType::i8);
+      held = tile.state().tcm;
+      tl.hold(tile, 1);
+    }
+    for (int i = 0; i < 9; ++i) EXPECT_NE(tl.alloc(kQuarter, DType::i8).state().tcm, held);
+    tl.hold(tl.alloc(kQuarter, DType::i8), 1, 1);  // another list's
+    for (int i = 0; i < 9; ++i) EXPECT_NE(tl.alloc(kQuarter, DType::i8).state().tcm, held);
+    tl.hold(tl.alloc(kQuarter, DType::i8), 1);  // the one before is held no longer
+    bool free = false;
+    for (int i = 0; i < 9; ++i) free = free || tl.alloc(kQuarter, DType::i8).state().tcm == held;
+    EXPECT_TRUE(free);
+  });
+  EXPECT_TRUE(message.faults.empty());
+}
+
+TEST(PeTcm, WhatIsHeldIsGivenUpTheOldestFirstWhereNothingElseIsFree) {
+  Bench bench(four_tiles());
+  Message& message = bench.launch([](Tl& tl) {
+    EXPECT_EQ(tl.tcm(), 16u << 10);
+    std::vector<std::uint64_t> held;
+    for (unsigned list : {1u, 0u}) {
+      const Tile tile = tl.alloc(kQuarter, DType::i8);
+      held.push_back(tile.state().tcm);
+      tl.hold(tile, 4, list);
+    }
+    const Tile third = tl.alloc(kQuarter, DType::i8), fourth = tl.alloc(kQuarter, DType::i8);
+    const Tile first = tl.alloc(kQuarter, DType::i8), second = tl.alloc(kQuarter, DType::i8);
+    EXPECT_EQ((std::vector<std::uint64_t>{first.state().tcm, second.state().tcm}), held);
+  });
+  EXPECT_TRUE(message.faults.empty());
+}
+
 }  // namespace
 }  // namespace kernbench

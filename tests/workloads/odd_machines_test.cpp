@@ -89,5 +89,47 @@ TEST(OddMachines, AGemmReachesNoMoreThanItsPeakOnTheMathEngine) {
   EXPECT_LE(rows[0]["fraction_of_peak"], 1);
 }
 
+/// Tiles are cut to TCM, and gaps between them do not stop a kernel while what it only holds back lies there.
+TEST(OddMachines, AGemmThatIsPlannedFitsTheTcm) {
+  const Tool tool;
+  const std::vector<std::string> four = {"--set", "cube.pes=4",         "--set", "cube.noc.rows=4",
+                                         "--set", "cube.noc.cols=4",    "--set", "cube.hbm.channels=8",
+                                         "--set", "cube.hbm.size=8 GiB"};
+  struct Case {
+    const char *tcm, *m, *n, *k, *operands, *dtype;
+    bool four;
+  };
+  for (const Case& c : {Case{"256 KiB", "16", "512", "1024", "over-cubes-row", "f32", true},
+                        Case{"256 KiB", "64", "512", "4096", "over-cubes-row", "f8e4m3", true},
+                        Case{"256 KiB", "200", "267", "1024", "over-cubes-row", "f32", false},
+                        Case{"512 KiB", "5", "4096", "4096", "grid", "f16", true},
+                        Case{"1 MiB", "16", "14336", "1024", "packed", "f16", false},
+                        Case{"16 MiB", "16", "4096", "14336", "packed", "f16", false}}) {
+    std::vector<std::string> arguments = {
+        "run",        "gemm",     "--topology", "minimal", "--fidelity", "fast",  "--m",
+        c.m,          "--n",      c.n,          "--k",     c.k,          "--set", std::string("pe.tcm.size=") + c.tcm,
+        "--operands", c.operands, "--dtype",    c.dtype};
+    if (c.four) arguments.insert(arguments.end(), four.begin(), four.end());
+    const auto rows = rows_of(tool, arguments);
+    ASSERT_EQ(rows.size(), 1u) << c.tcm << " " << c.m << "x" << c.n << "x" << c.k;
+    EXPECT_EQ(rows[0]["check"], "ok") << rows[0];
+  }
+}
+
+/// Elementwise, norm, rotary and attention kernels likewise.
+TEST(OddMachines, ATransformerFitsASmallTcmAndAgreesWithTheHostsModel) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << "layers: 1\nwidth: 512\nheads: 8\nkv_heads: 2\nhead_dim: 64\nmlp_width: 512\n"
+                                        "gated: true\nactivation: silu\nnorm: rms\nepsilon: 1e-5\nvocabulary: 512\n"
+                                        "position: rotary\nrope_theta: 1000\npositions: 512\nbiases: false\n"
+                                        "tied: false\n";
+  for (const char* tcm : {"pe.tcm.size=256 KiB", "pe.tcm.size=1 MiB"}) {
+    const auto rows = rows_of(tool, {"run", "tp_transformer", "--topology", "minimal", "--model", "m.yaml", "--prompt",
+                                     "130", "--decode", "1", "-w", "0", "--fidelity", "fast", "--set", tcm});
+    ASSERT_GE(rows.size(), 4u) << tcm;
+    for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i]["check"], "ok") << rows[i];
+  }
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -91,6 +91,8 @@ class Tl {
   /// cubes without PEs, or in front of a part of the SIP, have no number.
   virtual unsigned cube_place(Va tensor) const = 0;
   virtual const CollectiveCall& call() const = 0;      ///< throws KernelError outside a collective
+  /// Bytes of TCM that each launch has on this PE, with what rings of queues take of them.
+  virtual std::uint64_t tcm() const = 0;
   virtual const Program& program(ProgramId id) const;  ///< throws KernelError if this PE has none of that number
 
   // Memory. `row_stride` in elements; 0: rows are contiguous.
@@ -102,6 +104,9 @@ class Tl {
   virtual Tile alloc(Shape shape, DType dtype) = 0;  ///< uninitialised TCM, freed with the last copy of the handle
   /// Columns [begin, begin + count) of a 1 x n tile, or rows of an r x c one, without a copy; keeps the parent alive.
   virtual Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) = 0;
+  /// Nobody gets the place of a tile, while TCM has others, until `count` later ones are held in the same list: who got
+  /// it would wait for the ops that use the tile (docs/kernels.md, rule 4). No op, no cost.
+  virtual void hold(const Tile& tile, std::size_t count, unsigned list = 0) = 0;
 
   // Compute.
   virtual Tile dot(

@@ -178,7 +178,8 @@ Tile Recorder::allocate(const char* label, Shape shape, DType dtype, std::uint64
     workspace_ = Tile();
     offset = env_.arena->allocate(bytes, {label, shape, dtype});
   }
-  while (!offset && give_up_one_sent()) offset = env_.arena->allocate(bytes, {label, shape, dtype});
+  while (!offset && (give_up_one(held_) || give_up_one(sent_)))
+    offset = env_.arena->allocate(bytes, {label, shape, dtype});
   if (!offset) {
     fail(fmt::format("{}({})", label, text(shape, dtype)),
          fmt::format(
@@ -230,6 +231,11 @@ Tile Recorder::slice(const Tile& tile, std::int64_t begin, std::int64_t count) {
   part->tcm += static_cast<std::uint64_t>(begin * row) * size_of(tile.dtype());
   part->parent = tile;
   return Tile(std::move(part));
+}
+
+void Recorder::hold(const Tile& tile, std::size_t count, unsigned list) {
+  check_tile("hold", tile);
+  keep(held_, list, tile, count);
 }
 
 // ---- Memory ----
@@ -437,20 +443,22 @@ void Recorder::send(Direction direction, const Tile& tile) {
   OpPtr op = make(OpKind::send, Unit::ipcq_send);
   op->direction = direction;
   add_input(*op, tile);
-  keep(direction, tile);
+  keep(sent_, direction, tile, std::size_t{env_.config.ipcq.queue_depth} + 1);
   record(std::move(op));
 }
 
-void Recorder::keep(Direction direction, const Tile& sent) {
-  auto kept = std::find_if(sent_.begin(), sent_.end(), [&](const auto& of) { return of.first == direction; });
-  if (kept == sent_.end()) kept = sent_.insert(kept, {direction, {}});
-  kept->second.push_back({next_op_id_, sent});
-  if (kept->second.size() > std::size_t{env_.config.ipcq.queue_depth} + 1) kept->second.pop_front();
+template <class Key>
+void Recorder::keep(KeptBy<Key>& all, Key key, const Tile& tile, std::size_t most) const {
+  auto kept = std::find_if(all.begin(), all.end(), [&](const auto& of) { return of.first == key; });
+  if (kept == all.end()) kept = all.insert(kept, {key, {}});
+  kept->second.push_back({next_op_id_, tile});
+  if (kept->second.size() > most) kept->second.pop_front();
 }
 
-bool Recorder::give_up_one_sent() {
-  std::deque<Sent>* oldest = nullptr;
-  for (auto& [direction, kept] : sent_) {
+template <class Key>
+bool Recorder::give_up_one(KeptBy<Key>& all) {
+  std::deque<Kept>* oldest = nullptr;
+  for (auto& [key, kept] : all) {
     if (!kept.empty() && (oldest == nullptr || kept.front().op_id < oldest->front().op_id)) oldest = &kept;
   }
   if (oldest != nullptr) oldest->pop_front();

@@ -66,6 +66,7 @@ class Recorder : public Tl {
   std::int64_t num_programs(int axis) const override;
   ShardView shard(Va tensor) const override;
   unsigned cube_place(Va tensor) const override;
+  std::uint64_t tcm() const override;
   const CollectiveCall& call() const override;
   const Program& program(ProgramId id) const override;
 
@@ -75,6 +76,7 @@ class Recorder : public Tl {
               std::int64_t row_stride) override;
   Tile alloc(Shape shape, DType dtype) override;
   Tile slice(const Tile& tile, std::int64_t begin, std::int64_t count) override;
+  void hold(const Tile& tile, std::size_t count, unsigned list) override;
 
   Tile dot(const Tile& a, const Tile& b, const Tile& acc) override;
   Tile math(MathOp op, const std::vector<Tile>& operands) override;
@@ -110,8 +112,16 @@ class Recorder : public Tl {
   void record(OpPtr op);
   void end_with_fault(const std::string& reason);
   Tile receive(Direction direction, Shape shape, DType dtype, bool async);
-  void keep(Direction direction, const Tile& sent);
-  bool give_up_one_sent();
+  struct Kept {
+    std::uint64_t op_id;
+    Tile tile;
+  };
+  template <class Key>
+  using KeptBy = std::vector<std::pair<Key, std::deque<Kept>>>;
+  template <class Key>
+  void keep(KeptBy<Key>& all, Key key, const Tile& tile, std::size_t most) const;
+  template <class Key>
+  static bool give_up_one(KeptBy<Key>& all);
   KernelEnvironment env_;
   mutable std::vector<std::shared_ptr<const Program>> used_;  ///< programs that the kernel follows
   std::uint64_t next_op_id_;
@@ -122,11 +132,8 @@ class Recorder : public Tl {
   /// Tiles whose sends may be under way, in order: as many as can wait in a direction's queue, and the one that leaves.
   /// What takes their place waits for the peer; were that a receive, two peers that send first would wait for each
   /// other. Given up, the oldest first, where nothing else is free.
-  struct Sent {
-    std::uint64_t op_id;
-    Tile tile;
-  };
-  std::vector<std::pair<Direction, std::deque<Sent>>> sent_;
+  KeptBy<Direction> sent_;
+  KeptBy<unsigned> held_;  ///< by list of hold(); given up before what was sent
   std::deque<OpPtr> ops_;
   KernelFiber fiber_;
 };

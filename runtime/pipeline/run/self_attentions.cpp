@@ -25,7 +25,7 @@ void SelfAttentions::place_queries(int buffer) {
   const std::int64_t group = call.heads / call.kv_heads;
   tp::AttentionOperands& operands = operands_[buffer];
   operands.layout = {call.kv_heads, group, call.length, 1};
-  operands.layout.tile = tp::query_tile(cache.layout(), group, call.length);
+  operands.layout.tile = tp::query_tile(context_.map(), cache, group, call.length);
   operands.queries = context_.empty({call.batch * call.length * call.heads, call.head_dim}, call.dtype,
                                     tp::dense_rows(), cache.options().name + ".queries");
 }
