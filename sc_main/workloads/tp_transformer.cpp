@@ -197,7 +197,8 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   run.pieces = pp_ > 1 ? 1 : host.layers + (ends_ == 1 ? 2 : 0);
   run.outputs.assign(run.tokens.size(), std::vector<std::vector<std::uint8_t>>(static_cast<std::size_t>(tp_)));
   run.moe = moe_run(session);
-  run.loads = session.options().run.data || session.options().run.timed_host_io;
+  run.reads_take_time = session.options().run.timed_host_io;
+  run.loads = session.options().run.data || run.reads_take_time;
   return run;
 }
 

@@ -59,6 +59,7 @@ class TpTransformer final : public Workload {
     std::uint64_t cache_bytes = 0;            ///< of a rank
     std::shared_ptr<ModelWeightFiles> files;  ///< --weights; null: a pattern
     bool loads = true;                        ///< contents are there, or take time
+    bool reads_take_time = false;             ///< of the host
     std::optional<TpMemory> memory;
     std::function<MachineWork(Ps)> work;  ///< since the start
     std::vector<MachineWork> of_phase;    ///< of all timed passes

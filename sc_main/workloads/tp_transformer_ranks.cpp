@@ -154,7 +154,7 @@ void TpTransformer::Rank::whole_step(std::size_t step, bool keeps) {
 void TpTransformer::Rank::piece(std::size_t number, bool keeps) {
   if (staged()) {
     whole_step(number, keeps);
-    if (keeps) ctx_.barrier();
+    if (keeps && run_.reads_take_time) ctx_.barrier();
     return;
   }
   const std::size_t step = number / static_cast<std::size_t>(run_.pieces);
@@ -175,14 +175,19 @@ void TpTransformer::Rank::program() {
   times_.set_up(ctx_, SetUp::queues, [&] { prepare(); });
   if (ctx_.rank() == 0) run_.cache_bytes = model_->cache_bytes();
   const std::size_t pieces = run_.tokens.size() * static_cast<std::size_t>(run_.pieces);
+  const bool checks = work_.common_.check != 0 && run_.loads;
+  int left = work_.common_.warmup + work_.common_.iterations;
   times_.run(ctx_, [&](std::size_t number) {
     meter(number);
-    piece(number, false);
+    if (number == 0) --left;
+    // Of the last pass every step's result is read, and the choices of experts.
+    const bool keeps = checks && left == 0 && !run_.reads_take_time;
+    if (keeps) run_.moe.log->keeps = true;
+    piece(number, keeps);
   });
   meter(pieces);
-  if (work_.common_.check == 0 || !run_.loads) return;
-  // A pass more, of which every step's result is read, and the choices of experts.
-  run_.moe.log->keeps = true;
+  if (!checks || !run_.reads_take_time) return;
+  run_.moe.log->keeps = true;  // of a pass more: reading is no part of those that are timed
   for (std::size_t number = 0; number < pieces; ++number) piece(number, true);
 }
 

@@ -10,7 +10,7 @@ namespace kernbench {
 class TpTransformer::Rank {
  public:
   Rank(const TpTransformer& work, Context& ctx, Case& run, TpTimes& times);
-  /// Set-up, timed passes, and one more whose results are kept.
+  /// Set-up and timed passes. Results of the last one are kept; where reading takes time those of one more.
   void program();
 
  private:

@@ -209,6 +209,22 @@ TEST(TpTransformer, TakesTheSameTimeWithoutDataAndChecksNothing) {
   }
 }
 
+/// Results are read in the last pass: a pass more would double what one pass costs.
+TEST(TpTransformer, ThatIsCheckedTakesNoTimeAndEnergyMore) {
+  const Tool tool;
+  for (const char* stages : {"1", "2"}) {
+    nlohmann::ordered_json runs[2];
+    for (const int check : {0, 1}) {
+      std::vector<std::string> arguments =
+          tiny(tool, {"--pp", stages, "--tp", "2", "--check", std::to_string(check), "--json", "-"});
+      runs[check] = json_of(tool(arguments).out);
+      EXPECT_EQ(runs[check]["results"][1]["check"], check == 1 ? "ok" : "skipped");
+    }
+    EXPECT_EQ(runs[0]["sim_time_ps"], runs[1]["sim_time_ps"]) << stages;
+    EXPECT_EQ(runs[0]["energy"], runs[1]["energy"]) << stages;
+  }
+}
+
 TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   const Tool tool;
   const Outcome ranks = tool(tiny(tool, {"--tp", "3"}));
