@@ -169,9 +169,11 @@ TEST(WhatIf, SaysWhereALayersGemmTakesAnotherMapping) {
 
 TEST(WhatIf, AFailingRunIsNotedAndEndsWithItsExitCode) {
   const Tool tool;
-  // Twice the launches at once share the TCM, and half of its share holds no tiles: a legal machine, no legal run.
-  ASSERT_EQ(tool({"run", "gemm", "--topology", "minimal", "--m", "512", "--n", "512", "--k", "512", "--set",
-                  "pe.tcm.size=192 KiB", "--set", "pe.ipcq.slots=2", "--data", "off", "--json", "run.json", "-q"})
+  // Twice the launches at once share the TCM, and half of its share does not hold the tiles that are asked for: a legal
+  // machine, no legal run.
+  ASSERT_EQ(tool({"run", "gemm", "--topology", "minimal", "--m", "512", "--n", "512", "--k", "512", "--mapping",
+                  "stream:128x512x256,rows=1,chains=1", "--set", "pe.tcm.size=4 MiB", "--data", "off", "--json",
+                  "run.json", "-q"})
                 .code,
             0);
   const Outcome tried =
