@@ -78,9 +78,10 @@ void Checker::check_devices() {
     if (!device.kind.given || !device.idx.given) continue;
     if (!uneven && device.kind.value == DeviceKind::npu && device.idx.value >= static_cast<std::uint64_t>(sips))
       add(device.idx.where,
-          fmt::format("{} is {}, but {} machine has {} SIPs", json_path(device.path, "idx"), device.idx.value,
-                      machines > 1 ? "each" : "the", sips),
-          fmt::format("give 0 to {}, or a larger machine with --topology", sips - 1));
+          fmt::format("{} is {}, but {} machine has {}", json_path(device.path, "idx"), device.idx.value,
+                      machines > 1 ? "each" : "the", counted(static_cast<std::size_t>(sips), "SIP")),
+          fmt::format("give {}, or a larger machine with --topology",
+                      sips == 1 ? "0" : fmt::format("0 to {}", sips - 1)));
     for (const Device& other : pipeline_.devices) {
       if (&other == &device) break;
       const bool same = other.kind.given && other.idx.given && other.kind.value == device.kind.value &&

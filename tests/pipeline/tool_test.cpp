@@ -333,8 +333,8 @@ TEST(PipelineTool, ProblemsOfADocumentEndWithCode2) {
   const Tool tool;
   const Outcome outcome = tool({"pipeline", "check", kExamples + "all_kinds.yaml", "--topology", "minimal"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.err.find("all_kinds.yaml:8:26: error: $.devices.npu1.idx is 1, but the machine has 1 SIPs\n"
-                             "  hint: give 0 to 0, or a larger machine with --topology"),
+  EXPECT_NE(outcome.err.find("all_kinds.yaml:8:26: error: $.devices.npu1.idx is 1, but the machine has 1 SIP\n"
+                             "  hint: give 0, or a larger machine with --topology"),
             std::string::npos)
       << outcome.err;
 }
