@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -86,6 +87,21 @@ TEST(Store, TwoMayBeOpenedAndWrittenAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(Store(file, Store::Mode::read).database().execAndGet("SELECT count(*) FROM points").getInt(), 20);
+}
+
+/// To share a store its file is needed alone for an instant, which SQLite does not wait for by itself.
+TEST(Store, WaitsForWhoeverWritesWhileItIsOpened) {
+  const TestFolder folder;
+  const std::string file = folder.file("s.sqlite");
+  { const Store made(file, Store::Mode::write); }
+  SQLite::Database other(file, SQLite::OPEN_READWRITE);
+  other.exec("BEGIN IMMEDIATE");
+  std::thread end([&other] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    other.exec("COMMIT");
+  });
+  EXPECT_NO_THROW(const Store store(file, Store::Mode::write));
+  end.join();
 }
 
 /// A store is a file that anybody may have changed.
