@@ -409,6 +409,13 @@ TEST(Survival, StandardStreamsThatAreFullOrClosed) {
   EXPECT_EQ(tool.shell(sweep + "-o closed.sqlite --export closed.sqlite 2>&-").code, 2);
   EXPECT_EQ(tool.shell(quoted(KERNBENCH_BINARY) + " sweep --export closed.sqlite --csv -").code, 0)
       << "no text got into it";
+  const std::string warned =
+      " run probe --topology minimal --vcd w.vcd --wave-filter nothing --json r.json >/dev/null ";
+  for (const char* stream : {"", "2>&-"}) {
+    EXPECT_EQ(tool.shell(quoted(KERNBENCH_BINARY) + warned + stream).code, 0);
+    EXPECT_TRUE(nlohmann::json::accept(read(tool.file("r.json"))))
+        << "nor into a result: " << read(tool.file("r.json"));
+  }
 }
 
 /// An output appears under a name that nobody can have prepared, and keeps the mode of what it replaces.
