@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <systemc>
+#include <thread>
 
 #include "sc_main/workloads/plugin.h"
 #include "tlm/kernel/tl.h"
@@ -61,8 +62,9 @@ class Runaway final : public Workload {
   void add_options(boost::program_options::options_description& options) override {
     options.add_options()(
         "mode", boost::program_options::value(&mode_)->default_value("loop"),
-        "loop: rank 1 never yields; barrier: all ranks spin at barriers; memory: rank 1 takes too much; runtime, "
-        "invalid: rank 1 throws; swallow: and rank 0 catches everything; stop: sc_stop(); outside: no rank throws; "
+        "loop: rank 1 never yields; work_loop: after it has made a tensor; barrier: all ranks spin at barriers; "
+        "memory: rank 1 takes too much; runtime, invalid: rank 1 throws; swallow: and rank 0 catches everything; "
+        "stop: sc_stop(); outside: no rank throws; "
         "race: two PEs write one place; late: a check of 1 s behind the simulation; rank_recursion, rank_locals: "
         "rank 1 overflows its stack; rank_null: it writes to a null pointer; rank_exit: it calls exit(0); or a kernel "
         "of kKernels");
@@ -70,7 +72,12 @@ class Runaway final : public Workload {
   Report run(Session& session) override {
     if (mode_ == "outside") throw std::runtime_error("the cause");
     session.run(2, [this](Context& ctx) {
-      for (volatile bool forever = mode_ == "loop" && ctx.rank() == 1; forever;) {
+      if (mode_ == "work_loop" && ctx.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the watchdog has begun to look
+        ctx.zeros({1, 32}, DType::f16, DPPolicy().cubes(1).pes(1), "last");
+      }
+      const bool loops = mode_ == "loop" || mode_ == "work_loop";
+      for (volatile bool forever = loops && ctx.rank() == 1; forever;) {
       }
       while (mode_ == "barrier") ctx.barrier();
       if (mode_ == "memory" && ctx.rank() == 1) throw std::bad_alloc();  // what `new` does when there is no more
