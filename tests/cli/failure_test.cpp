@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <map>
+#include <new>
 #include <sstream>
 #include <string>
+#include <systemc>
 
+#include "sc_main/run/errors.h"
 #include "tests/cli/tool_runner.h"
 
 namespace kernbench {
@@ -301,6 +305,25 @@ TEST(Failure, LittleAddressSpaceIsTheEnvironmentsFaultAtAnyLimit) {
   }
 }
 #endif
+
+/// SystemC hands on what a process of its own throws as a report, and has another for a rank's stack.
+TEST(Failure, WhatSystemCReportsForLackOfMemoryIsTheEnvironmentsFault) {
+  const auto expect_shortage = [](const std::function<void()>& work) {
+    try {
+      work();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (...) {
+      std::string text;
+      EXPECT_EQ(classify(std::current_exception(), text), ExitCode::environment);
+      EXPECT_EQ(text, kNoMemory);
+    }
+  };
+  expect_shortage([] { SC_REPORT_ERROR(sc_core::SC_ID_STACK_SETUP_FAILED_, "mmap"); });
+  sc_core::sc_spawn_options method;
+  method.spawn_method();
+  sc_core::sc_spawn([] { throw std::bad_alloc(); }, "without_memory", &method);
+  expect_shortage([] { sc_core::sc_start(sc_core::SC_ZERO_TIME); });
+}
 
 TEST(Failure, ARankWithoutHostMemoryIsTheEnvironmentsFault) {
   const Tool tool;
