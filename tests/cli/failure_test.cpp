@@ -303,6 +303,14 @@ TEST(Failure, LittleAddressSpaceIsTheEnvironmentsFaultAtAnyLimit) {
       EXPECT_THAT(outcome.err, Not(HasSubstr("failed (exit code"))) << "points stay open: " << limit;
     }
   }
+  // Behind the linker's limits, those of libraries, which end a program in ways of their own.
+  for (int limit = 40'000; limit < 64'000; limit += 500) {  // kB
+    const Outcome outcome =
+        tool.shell("ulimit -v " + std::to_string(limit) + "; exec " + quoted(KERNBENCH_BINARY) + " list");
+    EXPECT_TRUE(outcome.code == 127 || outcome.code == 0 || outcome.code == 7)
+        << limit << " kB: " << outcome.code << "\n"
+        << outcome.err;
+  }
 }
 #endif
 
