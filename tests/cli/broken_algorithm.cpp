@@ -1,4 +1,6 @@
 // A plug-in whose `mode` says how it goes wrong; the tool has to say so.
+#include <cstdlib>
+#include <new>
 #include <tuple>
 
 #include "ccl/contract/contract.h"
@@ -7,7 +9,11 @@ namespace kernbench::ccl {
 namespace {
 enum Mode : std::int64_t { nothing, deadlock, misuse, silence, refusal, surplus };
 
-std::tuple<std::int64_t> kernel_args(int, std::int64_t n_elem, int, int) { return {n_elem}; }
+/// With KERNBENCH_NO_MEMORY this computer has none for it, whatever its mode.
+std::tuple<std::int64_t> kernel_args(int, std::int64_t n_elem, int, int) {
+  if (std::getenv("KERNBENCH_NO_MEMORY") != nullptr) throw std::bad_alloc();
+  return {n_elem};
+}
 
 void kernel(Va, std::int64_t, int sip_rank, int, int, int, Tl& tl) {
   switch (tl.call().parameters.at("mode")) {

@@ -190,5 +190,21 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(outcome.code, 7);
 }
 
+/// It ends the command: a table without an algorithm's times would keep `auto` from ever taking it.
+TEST(Tune, AShortageOfThisComputerSaysNothingOfAnAlgorithm) {
+  const Tool tool;
+  write(tool.file("ccl.yaml"), "algorithms:\n  broken: { module: '" KERNBENCH_BROKEN_ALGORITHM "', mode: 0 }\n");
+  std::vector<std::string> arguments = tune({"--ops", "all_reduce", "-b", "1K", "-e", "1K"});
+  arguments.insert(arguments.end(), {"--ccl", "ccl.yaml", "-o", "tuned.yaml"});
+  EXPECT_EQ(tool(arguments).code, 0) << "nothing else is wrong with it";
+  std::filesystem::remove(tool.file("tuned.yaml"));
+  setenv("KERNBENCH_NO_MEMORY", "1", 1);
+  const Outcome outcome = tool(arguments);
+  unsetenv("KERNBENCH_NO_MEMORY");
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("this computer has not enough memory"));
+  EXPECT_FALSE(std::filesystem::exists(tool.file("tuned.yaml")));
+}
+
 }  // namespace
 }  // namespace kernbench
