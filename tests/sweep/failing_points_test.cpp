@@ -144,6 +144,18 @@ TEST(Sweep, APointThatIsAlwaysEndedFromOutsideIsLostAndRunsAgainNextTime) {
   EXPECT_NE(again.out.find("1 ran now"), std::string::npos) << again.out;
 }
 
+/// Its rank throws std::bad_alloc.
+TEST(Sweep, APointThatThisComputerHasNoMemoryForStaysOpen) {
+  const Tool tool;
+  write(tool.file("s.yaml"), std::string("workload: runaway\nplugins: ['") + KERNBENCH_RUNAWAY_WORKLOAD +
+                                 "']\ntopology: minimal\naxes:\n  mode: [none, memory]\n");
+  const Outcome outcome = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_EQ(count_of(tool.file("s.sqlite"), "SELECT count(*) FROM points WHERE status = 'lost' AND exit_code = 7"), 1);
+  const Outcome again = tool({"sweep", "s.yaml"});
+  EXPECT_NE(again.out.find("1 ran now"), std::string::npos) << again.out;
+}
+
 TEST(Sweep, LostPointsEndWithSevenUnlessAPointFails) {
   const Tool tool;
   const auto code = [&](const std::string& ways) {
