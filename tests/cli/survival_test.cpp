@@ -230,6 +230,7 @@ TEST(Survival, AResultFileRunsNoCodeAndNamesNoOutputs) {
             nlohmann::ordered_json::parse(read(tool.file("had.json")))["results"]);
 
   std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n  broken:\n    module: " KERNBENCH_BROKEN_ALGORITHM "\n";
+  result["ccl"] = read(tool.file("ccl.yaml"));  // as it is now: there is no other reason to refuse it
   with("ccl.json", {"--ccl", "ccl.yaml"});
   const Outcome ccl = tool({"run", "--from", "ccl.json"});
   EXPECT_EQ(ccl.code, 2);
