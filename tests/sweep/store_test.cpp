@@ -89,19 +89,41 @@ TEST(Store, TwoMayBeOpenedAndWrittenAtOnce) {
   EXPECT_EQ(Store(file, Store::Mode::read).database().execAndGet("SELECT count(*) FROM points").getInt(), 20);
 }
 
+/// Another one that writes into a store, and is done after a moment.
+class OtherWriter {
+ public:
+  explicit OtherWriter(const std::string& file) : database_(file, SQLite::OPEN_READWRITE) {
+    database_.exec("BEGIN IMMEDIATE; INSERT INTO configs VALUES ('h', '{}')");
+    end_ = std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      database_.exec("COMMIT");
+    });
+  }
+  ~OtherWriter() { end_.join(); }
+
+ private:
+  SQLite::Database database_;
+  std::thread end_;
+};
+
 /// To share a store its file is needed alone for an instant, which SQLite does not wait for by itself.
 TEST(Store, WaitsForWhoeverWritesWhileItIsOpened) {
   const TestFolder folder;
   const std::string file = folder.file("s.sqlite");
   { const Store made(file, Store::Mode::write); }
-  SQLite::Database other(file, SQLite::OPEN_READWRITE);
-  other.exec("BEGIN IMMEDIATE");
-  std::thread end([&other] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    other.exec("COMMIT");
-  });
+  const OtherWriter other(file);
   EXPECT_NO_THROW(const Store store(file, Store::Mode::write));
-  end.join();
+}
+
+/// Who has read already would not wait: what it knows is out of date when the other one is done.
+TEST(Store, ASweepThatBeginsWaitsForWhoeverWrites) {
+  const TestFolder folder;
+  const std::string file = folder.file("s.sqlite");
+  Store store(file, Store::Mode::write);
+  const OtherWriter other(file);
+  SweepFile sweep;
+  sweep.name = "s";
+  EXPECT_NO_THROW(store.begin(sweep, "sweep", "kernbench sweep"));
 }
 
 /// A store is a file that anybody may have changed.
