@@ -220,7 +220,7 @@ GemmEstimate estimate(const GemmProblem& p, const GemmMapping& mapping, std::uin
     for (const Piece& step : steps) {
       const std::uint64_t pass = parts(step.length * cols, lanes) + e.math_fill;
       cycles += pass * static_cast<std::uint64_t>(groups) +
-                static_cast<std::uint64_t>(rows) * (2 * pass + 8 + 3 * (e.math_fill + 1));
+                static_cast<std::uint64_t>(rows) * (2 * pass + 8 + std::uint64_t{3} * (e.math_fill + 1));
     }
     out.array = cycles_at(cycles, e.math_hz);
     ops = k_steps * (groups * 2 + 5 * static_cast<double>(rows)) + 3 * static_cast<double>(rows);

@@ -276,7 +276,8 @@ class GemmLoops {
     for (std::size_t row = 1; row < rows.size(); ++row) load_a(rows[row]);
     for (std::size_t turn = 0; !here.empty() || turn < turns.size();) {
       while (turn < turns.size() && here.size() <= kBlocksAhead) {
-        const auto& [comes, goes] = turns[turn++];
+        const RingTurn& now = turns[turn++];
+        const std::optional<RingHop>&comes = now.comes, &goes = now.goes;
         std::vector<Tile> tiles = pass_block(comes, goes, goes ? going.at(goes->cube) : std::vector<Tile>());
         if (goes && goes->cube != self) going.erase(goes->cube);
         if (!comes) continue;

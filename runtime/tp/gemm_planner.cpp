@@ -110,6 +110,7 @@ std::optional<GemmCandidate> best_of(const GemmProblem& p, const std::vector<Gem
                                      std::uint64_t kept_bytes) {
   constexpr Ps kLongTime = 10'000'000;  // 10 us
   std::vector<GemmCandidate> all;
+  all.reserve(list.size());
   for (const GemmMapping& one : list) all.push_back({one, estimate(p, one, kept_bytes)});
   const auto faster = [](const GemmCandidate& x, const GemmCandidate& y) { return x.estimate.time < y.estimate.time; };
   const auto least = std::min_element(all.begin(), all.end(), faster);

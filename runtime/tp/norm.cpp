@@ -146,7 +146,7 @@ Tensor Norm::place(std::int64_t rows) const {
 
 Tensor Norm::forward(const Tensor& x) const {
   check_norm(options_, "the input", x, {x ? x.shape().rows : 1, width_});
-  const Tensor output = place(x.shape().rows);
+  Tensor output = place(x.shape().rows);
   forward(x, output);
   return output;
 }

@@ -34,6 +34,7 @@ ParallelGroup make_groups(Context& context, const RankCube& cube, int size, int 
   for (int first = 0; first < cube.world(); ++first) {
     if (first / stride % size != 0) continue;
     std::vector<int> ranks;
+    ranks.reserve(static_cast<std::size_t>(size));
     for (int i = 0; i < size; ++i) ranks.push_back(first + i * stride);
     const Group group = context.new_group(ranks, options);
     if (self - own.rank * stride == first) own.group = group;

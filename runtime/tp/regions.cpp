@@ -27,7 +27,7 @@ Tensor scatter_to_region(const ParallelState& state, const Tensor& x, const DPPo
     throw std::invalid_argument(
         fmt::format("scatter '{}': the tensor has {} columns, which {} ranks do not divide", name, shape.cols, ranks));
   }
-  const Tensor part = state.context().empty({shape.rows, shape.cols / ranks}, x.dtype(), policy, name);
+  Tensor part = state.context().empty({shape.rows, shape.cols / ranks}, x.dtype(), policy, name);
   scatter_to_region(state, x, part);
   return part;
 }
@@ -41,8 +41,8 @@ void scatter_to_region(const ParallelState& state, const Tensor& x, const Tensor
 Tensor gather_from_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy,
                           const std::string& name) {
   const Shape shape = x.shape();
-  const Tensor full = state.context().empty({shape.rows, shape.cols * state.tensor_model_parallel_world_size()},
-                                            x.dtype(), policy, name);
+  Tensor full = state.context().empty({shape.rows, shape.cols * state.tensor_model_parallel_world_size()}, x.dtype(),
+                                      policy, name);
   gather_from_region(state, x, full);
   return full;
 }
@@ -71,7 +71,7 @@ std::int64_t own_rows(const ParallelState& state, const char* what, const std::s
 Tensor scatter_to_sequence_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy,
                                   const std::string& name) {
   const std::int64_t rows = own_rows(state, "scatter", name, x.shape().rows);
-  const Tensor part = state.context().empty({rows, x.shape().cols}, x.dtype(), policy, name);
+  Tensor part = state.context().empty({rows, x.shape().cols}, x.dtype(), policy, name);
   scatter_to_sequence_region(state, x, part);
   return part;
 }
@@ -85,8 +85,8 @@ void scatter_to_sequence_region(const ParallelState& state, const Tensor& x, con
 Tensor gather_from_sequence_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy,
                                    const std::string& name) {
   const Shape shape = x.shape();
-  const Tensor full = state.context().empty({shape.rows * state.tensor_model_parallel_world_size(), shape.cols},
-                                            x.dtype(), policy, name);
+  Tensor full = state.context().empty({shape.rows * state.tensor_model_parallel_world_size(), shape.cols}, x.dtype(),
+                                      policy, name);
   gather_from_sequence_region(state, x, full);
   return full;
 }
@@ -103,7 +103,7 @@ void prepare_gather_from_sequence_region(const ParallelState& state, const Tenso
 Tensor reduce_scatter_to_sequence_region(const ParallelState& state, const Tensor& x, const DPPolicy& policy,
                                          const std::string& name) {
   const std::int64_t rows = own_rows(state, "reduce_scatter", name, x.shape().rows);
-  const Tensor part = state.context().empty({rows, x.shape().cols}, x.dtype(), policy, name);
+  Tensor part = state.context().empty({rows, x.shape().cols}, x.dtype(), policy, name);
   reduce_scatter_to_sequence_region(state, x, part);
   return part;
 }

@@ -73,7 +73,6 @@ TransformerLayer::TransformerLayer(const ParallelState& state, const Model& mode
                                    TransformerOptions options)
     : state_(state),
       name_(std::move(name)),
-      width_(model.width),
       options_(std::move(options)),
       biases_(model.biases),
       gated_(model.gated),
@@ -153,8 +152,7 @@ Tensor TransformerLayer::attend(const Tensor& x, KvCache& cache, const RotaryTab
 Tensor TransformerLayer::mlp(const Tensor& x, const Tensor& attended, const LayerTensors& tensors) const {
   Pass pass(state_);
   mlp_norm_.forward(attended, x, tensors.hidden, tensors.mlp_input);
-  const Tensor down =
-      moe_ ? moe_->forward(tensors.mlp_input, tensors.moe) : mlp_->forward(tensors.mlp_input, tensors.mlp);
+  Tensor down = moe_ ? moe_->forward(tensors.mlp_input, tensors.moe) : mlp_->forward(tensors.mlp_input, tensors.mlp);
   pass.add(add(state_.context(), name_ + ".residual", down, tensors.hidden));
   pass.end();
   return down;
@@ -291,7 +289,7 @@ std::uint64_t Transformer::cache_bytes() const {
 Tensor Transformer::embed(const std::vector<std::int64_t>& tokens, const TransformerTensors& tensors,
                           std::size_t micro_batch) const {
   Pass pass(state_);
-  const Tensor x = embedding_->forward(tokens, tensors.embedded);
+  Tensor x = embedding_->forward(tokens, tensors.embedded);
   if (positions_) {
     const std::int64_t from = options_.sequence_parallel ? state_.tensor_model_parallel_rank() * x.shape().rows : 0;
     pass.add(add_positions(state_.context(), "positions", x, positions_,

@@ -83,7 +83,6 @@ class TransformerLayer {
  private:
   ParallelState state_;
   std::string name_;
-  std::int64_t width_;
   TransformerOptions options_;
   bool biases_, gated_;
   NormKind norm_kind_;
