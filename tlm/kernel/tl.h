@@ -90,7 +90,7 @@ class Tl {
   /// Cubes before this PE's that hold some of a tensor: what ShardSpec::cube counts in TensorGeometry::shards(), where
   /// cubes without PEs, or in front of a part of the SIP, have no number.
   virtual unsigned cube_place(Va tensor) const = 0;
-  virtual const CollectiveCall& call() const = 0;      ///< throws KernelError outside a collective
+  virtual const CollectiveCall& call() const = 0;  ///< throws KernelError outside a collective
   /// Bytes of TCM that each launch has on this PE, with what rings of queues take of them.
   virtual std::uint64_t tcm() const = 0;
   virtual const Program& program(ProgramId id) const;  ///< throws KernelError if this PE has none of that number

@@ -140,16 +140,6 @@ void Recorder::check_tile(const char* op, const Tile& tile) const {
   fail(fmt::format("{}({})", op, text(tile)), "the tile belongs to another kernel");
 }
 
-void Recorder::check_direction(const char* op, Direction direction, Shape shape, DType dtype) const {
-  if (env_.directions.find(env_.launch.group, direction) != nullptr) return;
-  const std::string others = env_.directions.list(env_.launch.group);
-  fail(fmt::format("{}({}, {})", op, direction.str(), text(shape, dtype)),
-       fmt::format("group {} has no neighbour in direction {}; it has {}", env_.launch.group, direction.str(),
-                   others.empty() ? "none: init_process_group gives it queues, with ProcessGroupOptions::directions "
-                                    "those of a kernel's own; LaunchOptions::cube_queues those inside cubes"
-                                  : others));
-}
-
 std::uint64_t Recorder::stride_in_bytes(const char* op, std::int64_t row_stride, Shape shape, DType dtype) const {
   if (row_stride == 0) row_stride = shape.cols;
   if (row_stride < shape.cols) {

@@ -1,7 +1,8 @@
-// Where a kernel runs: its PE, its parts of tensors, what is installed.
+// Where a kernel runs: its PE and neighbours, its parts of tensors, what is installed.
 #include <fmt/format.h>
 
 #include "models/pe/cpu/recorder.h"
+#include "models/pe/ipcq/directions.h"
 
 namespace kernbench::pe {
 
@@ -68,6 +69,16 @@ const Program& Recorder::program(ProgramId id) const {
 const CollectiveCall& Recorder::call() const {
   if (!env_.launch.call) fail("call", "this launch is not part of a collective");
   return *env_.launch.call;
+}
+
+void Recorder::check_direction(const char* op, Direction direction, Shape shape, DType dtype) const {
+  if (env_.directions.find(env_.launch.group, direction) != nullptr) return;
+  const std::string others = env_.directions.list(env_.launch.group);
+  fail(fmt::format("{}({}, {} {})", op, direction.str(), shape.str(), to_string(dtype)),
+       fmt::format("group {} has no neighbour in direction {}; it has {}", env_.launch.group, direction.str(),
+                   others.empty() ? "none: init_process_group gives it queues, with ProcessGroupOptions::directions "
+                                    "those of a kernel's own; LaunchOptions::cube_queues those inside cubes"
+                                  : others));
 }
 
 }  // namespace kernbench::pe
