@@ -73,6 +73,7 @@ Bench::Bench(const Options& given) : options(given) {
   map.pes_per_cube = options.pes;
   map.hbm_slice = {std::uint64_t{1} << 32, Rate(1)};
   map.tcm = {options.config.tcm.bytes, Rate(1)};
+  map.engines.kernel_contexts = options.config.cpu.kernel_contexts;
   map.sram = {std::uint64_t{32} << 20, Rate(1)};
   map.worst_command_latency = options.latency;
   for (std::uint16_t i = 0; i < options.pes; ++i) map.pe_nodes.push_back(add_node(NodeKind::pe, i));

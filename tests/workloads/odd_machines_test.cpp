@@ -116,19 +116,35 @@ TEST(OddMachines, AGemmThatIsPlannedFitsTheTcm) {
   }
 }
 
+const char* const kWideModel =
+    "layers: 1\nwidth: 512\nheads: 8\nkv_heads: 2\nhead_dim: 64\nmlp_width: 512\n"
+    "gated: true\nactivation: silu\nnorm: rms\nepsilon: 1e-5\nvocabulary: 512\n"
+    "position: rotary\nrope_theta: 1000\npositions: 512\nbiases: false\n"
+    "tied: false\n";
+
 /// Elementwise, norm, rotary and attention kernels likewise.
 TEST(OddMachines, ATransformerFitsASmallTcmAndAgreesWithTheHostsModel) {
   const Tool tool;
-  std::ofstream(tool.file("m.yaml")) << "layers: 1\nwidth: 512\nheads: 8\nkv_heads: 2\nhead_dim: 64\nmlp_width: 512\n"
-                                        "gated: true\nactivation: silu\nnorm: rms\nepsilon: 1e-5\nvocabulary: 512\n"
-                                        "position: rotary\nrope_theta: 1000\npositions: 512\nbiases: false\n"
-                                        "tied: false\n";
+  std::ofstream(tool.file("m.yaml")) << kWideModel;
   for (const char* tcm : {"pe.tcm.size=256 KiB", "pe.tcm.size=1 MiB"}) {
     const auto rows = rows_of(tool, {"run", "tp_transformer", "--topology", "minimal", "--model", "m.yaml", "--prompt",
                                      "130", "--decode", "1", "-w", "0", "--fidelity", "fast", "--set", tcm});
     ASSERT_GE(rows.size(), 4u) << tcm;
     for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i]["check"], "ok") << rows[i];
   }
+}
+
+/// PEs that pass keys and values on to each other cut them alike, whatever a PE's own share of TCM.
+TEST(OddMachines, AttentionIsRightWhereOnePeRunsMoreLaunchesAtOnce) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << kWideModel;
+  std::ofstream(tool.file("machine.yaml"))
+      << "extends: minimal\ncube: {pes: 4, noc: {rows: 4, cols: 4}, hbm: {channels: 8, size: 8 GiB}}\n"
+      << "overrides:\n  - {match: sip0.cube0.pe1, pe: {cpu: {kernel_contexts: 24}}}\n";
+  const auto rows = rows_of(tool, {"run", "tp_transformer", "--topology", "machine.yaml", "--model", "m.yaml",
+                                   "--prompt", "300", "--decode", "1", "-w", "0", "--fidelity", "fast"});
+  ASSERT_GE(rows.size(), 4u);
+  for (std::size_t i = 1; i < rows.size(); ++i) EXPECT_EQ(rows[i]["check"], "ok") << rows[i];
 }
 
 }  // namespace

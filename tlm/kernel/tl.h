@@ -91,7 +91,8 @@ class Tl {
   /// cubes without PEs, or in front of a part of the SIP, have no number.
   virtual unsigned cube_place(Va tensor) const = 0;
   virtual const CollectiveCall& call() const = 0;  ///< throws KernelError outside a collective
-  /// Bytes of TCM that each launch has on this PE, with what rings of queues take of them.
+  /// Bytes of TCM that a launch has on a PE without overrides, with what rings of queues take of them: one number for
+  /// all, so that PEs which exchange tiles cut them alike.
   virtual std::uint64_t tcm() const = 0;
   virtual const Program& program(ProgramId id) const;  ///< throws KernelError if this PE has none of that number
 

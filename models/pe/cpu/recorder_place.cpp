@@ -19,7 +19,7 @@ std::int64_t Recorder::program_id(int axis) const {
   }
 }
 
-std::uint64_t Recorder::tcm() const { return env_.config.tcm.bytes / env_.config.cpu.kernel_contexts; }
+std::uint64_t Recorder::tcm() const { return env_.map.tcm.bytes / env_.map.engines.kernel_contexts; }
 
 std::int64_t Recorder::num_programs(int axis) const {
   switch (axis) {
