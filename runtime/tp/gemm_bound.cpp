@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -49,13 +50,19 @@ Ps farthest_part(const MachineMap& map, const Tensor& operand, const Tensor& c, 
   return longest;
 }
 
+/// Of one PE's array, fill and drain apart.
+std::uint64_t pe_cycles(const PeEngines& e, DType dtype, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const CellRate rate = cell_rate(e, dtype);
+  const auto down = static_cast<std::int64_t>(e.gemm_rows), across = static_cast<std::int64_t>(e.gemm_cols);
+  const auto at_once = static_cast<std::int64_t>(rate.at_once);
+  return e.weights_stay ? shares(k, down * at_once) * shares(n, across) * static_cast<std::uint64_t>(m) * rate.cycles
+                        : shares(m, down) * shares(n, across) * shares(k, at_once) * rate.cycles;
+}
+
 /// Array cycles of the best split of m, n and k over `pes` PEs. Without padding is less than any split; with it, splits
 /// of m and n over up to all PEs, k over the rest.
 std::uint64_t least_cycles(const PeEngines& e, DType dtype, std::int64_t whole_m, std::int64_t whole_n,
                            std::int64_t whole_k, std::int64_t pes) {
-  const CellRate rate = cell_rate(e, dtype);
-  const auto down = static_cast<std::int64_t>(e.gemm_rows), across = static_cast<std::int64_t>(e.gemm_cols);
-  const auto at_once = static_cast<std::int64_t>(rate.at_once);
   std::uint64_t least = ~std::uint64_t{0};
   for (std::int64_t over_m = 1; over_m <= std::min(pes, whole_m); ++over_m) {
     for (std::int64_t over_n = 1; over_n <= std::min(pes / over_m, whole_n); ++over_n) {
@@ -63,13 +70,89 @@ std::uint64_t least_cycles(const PeEngines& e, DType dtype, std::int64_t whole_m
       const auto m = static_cast<std::int64_t>(shares(whole_m, over_m)),
                  n = static_cast<std::int64_t>(shares(whole_n, over_n)),
                  k = static_cast<std::int64_t>(shares(whole_k, over_k));
-      const std::uint64_t cycles =
-          e.weights_stay ? shares(k, down * at_once) * shares(n, across) * static_cast<std::uint64_t>(m) * rate.cycles
-                         : shares(m, down) * shares(n, across) * shares(k, at_once) * rate.cycles;
-      least = std::min(least, cycles);
+      least = std::min(least, pe_cycles(e, dtype, m, n, k));
     }
   }
   return least;
+}
+/// The math engine's, at one multiplication and one addition per lane and cycle.
+Ps lanes_time(const PeEngines& e, double macs) {
+  return static_cast<Ps>(2 * macs / static_cast<double>(e.math_lanes) / static_cast<double>(e.math_hz) * 1e12);
+}
+
+/// A cube of a split k: the PEs that sum over their rows of b, and those that hold rows of its part of c.
+struct SplitCube {
+  std::vector<ShardSpec> sharers, owners;
+  std::int64_t first_row = 0, end_row = 0, cols = 0;  ///< of c
+  std::int64_t rows() const { return end_row - first_row; }
+};
+std::map<int, SplitCube> split_cubes(const GemmOperands& operands) {
+  std::map<int, SplitCube> cubes;
+  for (const ShardSpec& shard : operands.c.shards()) {
+    if (shard.region.empty()) continue;
+    SplitCube& cube = cubes[shard.cube];
+    const Region& part = shard.region;
+    cube.first_row = cube.owners.empty() ? part.row : std::min(cube.first_row, part.row);
+    cube.end_row = std::max(cube.end_row, part.row + part.rows);
+    cube.cols = part.cols;
+    cube.owners.push_back(shard);
+  }
+  for (const ShardSpec& shard : operands.b.shards()) {
+    if (!shard.region.empty() && cubes.count(shard.cube) > 0) cubes[shard.cube].sharers.push_back(shard);
+  }
+  return cubes;
+}
+
+/// Until the first of the columns [begin, begin + length) of a is with `pe`.
+Ps first_of(const MachineMap& map, const Tensor& a, std::int64_t begin, std::int64_t length, PeCoord pe) {
+  std::optional<Ps> least;
+  for (const ShardSpec& shard : a.shards()) {
+    const Region& part = shard.region;
+    if (part.empty() || part.col >= begin + length || part.col + part.cols <= begin) continue;
+    const Ps way = one_way(map, owner_of(shard), pe);
+    least = std::min(least.value_or(way), way);
+  }
+  return least.value_or(0);
+}
+
+/// Of `split` and `lanes`: what a PE waits for its first part of a, and its share of the work.
+struct Begins {
+  Ps way = 0, work = 0;
+};
+/// The longest over all PEs.
+Begins spread_and_work(const MachineMap& map, const GemmOperands& operands, const PeEngines& e, bool lanes) {
+  Begins longest;
+  for (const auto& [number, cube] : split_cubes(operands)) {
+    for (const ShardSpec& share : cube.sharers) {
+      const std::int64_t k = share.region.rows;
+      const Ps array = cycles_at(pe_cycles(e, operands.c.dtype(), cube.rows(), cube.cols, k), e.gemm_hz);
+      const double macs = static_cast<double>(cube.rows()) * static_cast<double>(cube.cols) * static_cast<double>(k);
+      const Begins one{first_of(map, operands.a, share.region.row, k, owner_of(share)),
+                       lanes ? lanes_time(e, macs) : array};
+      if (one.way + one.work > longest.way + longest.work) longest = one;
+    }
+  }
+  return longest;
+}
+
+/// Behind the last product of a split k: the least message between two PEs of a cube, an addition, and rounding if sums
+/// are wider. 0 where the last block of rows may be the last PE's own.
+Ps summing(const MachineMap& map, const GemmOperands& operands, const PeEngines& e, const GemmMapping& mapping) {
+  std::optional<Ps> least;
+  for (const auto& [number, cube] : split_cubes(operands)) {
+    if (cube.sharers.size() < 2 || cube.owners.size() < 2) return 0;
+    if (std::int64_t{mapping.row_blocks} * mapping.tile_m < cube.rows()) return 0;
+    for (const ShardSpec& from : cube.sharers) {
+      for (const ShardSpec& to : cube.owners) {
+        if (from.pe == to.pe) continue;
+        const Ps way = least_message(map, owner_of(from), owner_of(to));
+        least = std::min(least.value_or(way), way);
+      }
+    }
+  }
+  const DType dtype = operands.c.dtype();
+  const std::uint64_t passes = compute_type(dtype) == dtype ? 1 : 2;
+  return least.value_or(0) + cycles_at(passes * (std::uint64_t{e.math_fill} + 1), e.math_hz);
 }
 }  // namespace
 
@@ -77,7 +160,7 @@ const char* GemmBound::binds() const {
   return latency > std::max(array, memory) ? "latency" : array >= memory ? "array" : "HBM";
 }
 
-GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands) {
+GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const GemmMapping& mapping) {
   const std::set<PeCoord> all = holders({operands.a, operands.b, operands.c});
   const PeCoord pe = *all.begin();
   const PeRates rates = map.rates(pe);
@@ -86,20 +169,34 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands) {
   const auto pes = static_cast<std::int64_t>(all.size());
   GemmBound bound;
   bound.array = cycles_at(least_cycles(e, operands.c.dtype(), m, n, k, pes), e.gemm_hz);
-  const auto lanes = static_cast<double>(e.math_lanes) * static_cast<double>(pes);
   const double macs = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  bound.array = std::min(bound.array, static_cast<Ps>(2 * macs / lanes / static_cast<double>(e.math_hz) * 1e12));
+  bound.array = std::min(bound.array, lanes_time(e, macs / static_cast<double>(pes)));
   const double of_a = static_cast<double>(m) / static_cast<double>(operands.a.shape().rows);
-  std::vector<Moved> moved{{operands.a, of_a}, {operands.b}, {operands.c}};
+  const std::vector<Moved> read{{operands.a, of_a}, {operands.b}};
+  std::vector<Moved> moved = read;
+  moved.push_back({operands.c});
   if (operands.residual) moved.push_back({operands.residual});
   bound.memory = least_memory_time(map, moved, &bound.bytes);
-  const Ps least_fill = std::min(fill_and_drain(e), cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz));
-  const Ps fixed = e.dispatch + least_fill + way_there_and_back(map, pe), near = least_access(map, pe);
+
+  const bool lanes = on_math_engine(mapping.kind);
+  const Ps fill = lanes ? cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz) : fill_and_drain(e);
+  const Ps fixed = e.dispatch + fill + way_there_and_back(map, pe), near = least_access(map, pe);
   const Ps far = std::max(farthest_part(map, operands.a, operands.c, true, operands.first_row.value_or(0)),
                           farthest_part(map, operands.b, operands.c, false, 0));
-  bound.latency = fixed + std::max(near, far);
-  // What lies far away may come while work goes on with what lies near.
-  bound.time = fixed + std::max(std::max(bound.array, bound.memory) + near, far);
+  const Ps work = std::max(bound.array, bound.memory);
+  Ps behind_dispatch = std::max(work + near, far);
+  if (exchanges_sums(mapping.kind)) {
+    bound.sums = summing(map, operands, e, mapping);
+    // What was summed before may be written meanwhile, but nothing is left to read.
+    const Ps read_last = near + std::max(bound.array, least_memory_time(map, read)) + bound.sums;
+    const bool own_a = mapping.kind == GemmMapping::Kind::ring;
+    const Begins late = own_a ? Begins() : spread_and_work(map, operands, e, lanes);
+    const Ps begun_late = late.way + late.work + bound.sums;
+    if (begun_late > std::max(behind_dispatch, read_last)) bound.spread = late.way;
+    behind_dispatch = std::max({behind_dispatch, read_last, begun_late});
+  }
+  bound.time = fixed + behind_dispatch;
+  bound.latency = bound.time - work;
   return bound;
 }
 

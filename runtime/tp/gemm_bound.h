@@ -1,23 +1,30 @@
 #pragma once
 #include "runtime/tp/gemm.h"
+#include "runtime/tp/gemm_mapping.h"
 
 namespace kernbench::tp {
 
-/// What no mapping can beat: all PEs of the SIP that hold a part of an operand work at once, at the best split.
+/// What a launch by this mapping cannot beat. All PEs of the SIP that hold a part of an operand work at once:
 ///   array    least over m, n and k split over PEs of ceil(m'/rows) ceil(n'/cols) k' cycles, or the math engines at one
 ///            multiplication and one addition per lane and cycle each, if that is less
 ///   memory   bytes of all operands, each once, at the rate of the slices that hold copies of them
-///   latency  one dispatch, one access of an open row, fill and drain of the array, one way there and back for the
-///            result; the access is that of the part of a or b that lies farthest from a result that needs it, one way,
-///            where that takes longer
-///   time     dispatch, fill, drain and way of the result, and the longer of an access of the own slice followed by
-///            array or memory, and the farthest access: far parts may come while the PE works on near ones
+/// These two are what no mapping beats. On top comes what this one cannot hide (latency):
+///   - one dispatch, fill and drain of the engine that it uses, one way there and back for the result;
+///   - one access of an open row of the own slice, in front of array or memory; or, where it takes longer than all
+///     these, the part of a or b that lies farthest from a result that needs it, one way: far parts may come while the
+///     PE works on near ones;
+///   - of a split k the spread and the sums: a PE works at the rows of b that it holds and at nothing else, so that it
+///     begins when the first of their columns of a is there; behind the last product a partial sum goes to another PE
+///     of the cube, which adds and rounds it.
 struct GemmBound {
-  Ps time = 0, array = 0, memory = 0, latency = 0;
+  Ps time = 0, array = 0, memory = 0;
+  Ps latency = 0;    ///< time is this and the larger of array and memory
+  Ps spread = 0;     ///< of latency: a split k's first part of a comes from afar
+  Ps sums = 0;       ///< of latency: a split k's partial sums
   double bytes = 0;  ///< of all operands, each once
   const char* binds() const;
 };
-GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands);
+GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const GemmMapping& mapping);
 
 /// MACs that a cell of the array does in so many cycles.
 struct CellRate {

@@ -212,7 +212,6 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
   problem.farthest = farthest_access(problem);
   const std::optional<GemmProblem> split = as_k_is_split(map, operands), ring = as_b_goes_round(map, operands);
   GemmPlan plan;
-  plan.bound = gemm_bound(map, operands);
   const std::uint64_t room = room_of(problem);
   plan.kept_bytes = room;
   const std::uint64_t pes = problem.common_pes;
@@ -247,6 +246,7 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
                    [](const auto& x, const auto& y) { return x.estimate.time < y.estimate.time; });
   choose(plan.considered, 2 * problem.a.far > problem.a.all());
   plan.best = plan.considered.front();
+  plan.bound = gemm_bound(map, operands, plan.best.mapping);
   if (exchanges_sums(plan.best.mapping.kind)) {
     const GemmProblem& p = plan.best.mapping.kind == GemmMapping::Kind::ring ? *ring : *split;
     plan.span = longest_span(p);

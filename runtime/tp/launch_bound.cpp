@@ -54,6 +54,10 @@ Ps one_way(const MachineMap& map, PeCoord owner, PeCoord pe) {
          (map.packet_latency ? map.packet_latency(map.hbm_port(owner), map.pe(pe), kHeaderBytes) : 0);
 }
 
+Ps least_message(const MachineMap& map, PeCoord from, PeCoord to) {
+  return map.packet_latency ? map.packet_latency(map.pe(from), map.pe(to), kHeaderBytes) : 0;
+}
+
 Ps way_there_and_back(const MachineMap& map, PeCoord pe) {
   if (!map.packet_latency) return 0;
   const NodeId from = map.pe(pe), port = map.hbm_port(pe);

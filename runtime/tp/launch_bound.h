@@ -26,6 +26,8 @@ Ps least_access(const MachineMap& map, PeCoord pe);
 /// An open row of `owner`'s slice read, and the least packet from there to `pe`: what no program can beat, asked for or
 /// sent.
 Ps one_way(const MachineMap& map, PeCoord owner, PeCoord pe);
+/// The least packet from one PE to another.
+Ps least_message(const MachineMap& map, PeCoord from, PeCoord to);
 /// Of the least packet to the own slice and its answer: a store's end.
 Ps way_there_and_back(const MachineMap& map, PeCoord pe);
 

@@ -407,9 +407,13 @@ class Gemm final : public GemmBase {
   static void add_explanation(const tp::GemmPlan& plan, Report& report) {
     report.text += fmt::format("# {}\n# {}\n", plan.best.mapping.str(), plan.best.mapping.loops());
     const auto us = [](Ps time) { return static_cast<double>(time) / 1e6; };
-    report.text +=
-        fmt::format("# bound {:.2f} us: the larger of array {:.2f} and HBM {:.2f}, and latency {:.2f}\n",
-                    us(plan.bound.time), us(plan.bound.array), us(plan.bound.memory), us(plan.bound.latency));
+    const auto part = [&](const char* text, Ps time) {
+      return time > 0 ? fmt::format(fmt::runtime(text), us(time)) : std::string();
+    };
+    report.text += fmt::format("# bound {:.2f} us: the larger of array {:.2f} and HBM {:.2f}, and latency {:.2f}{}{}\n",
+                               us(plan.bound.time), us(plan.bound.array), us(plan.bound.memory), us(plan.bound.latency),
+                               part(", of it {:.2f} until the first of a is there", plan.bound.spread),
+                               part(", {:.2f} for partial sums", plan.bound.sums));
     Json& explain = report.results.back()["explain"];
     explain["loops"] = plan.best.mapping.loops();
     explain["mapping"] = plan.best.mapping.yaml();
