@@ -417,6 +417,11 @@ class Gemm final : public GemmBase {
     Json& explain = report.results.back()["explain"];
     explain["loops"] = plan.best.mapping.loops();
     explain["mapping"] = plan.best.mapping.yaml();
+    explain["bound"] = {{"array_ns", static_cast<double>(plan.bound.array) / 1e3},
+                        {"hbm_ns", static_cast<double>(plan.bound.memory) / 1e3},
+                        {"latency_ns", static_cast<double>(plan.bound.latency) / 1e3},
+                        {"first_operands_ns", static_cast<double>(plan.bound.spread) / 1e3},
+                        {"partial_sums_ns", static_cast<double>(plan.bound.sums) / 1e3}};
     report.text += "# as a file for --mapping:\n" + commented(plan.best.mapping.yaml());
     for (const tp::GemmCandidate& one : plan.considered) {
       const tp::GemmEstimate& e = one.estimate;

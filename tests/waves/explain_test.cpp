@@ -51,6 +51,26 @@ TEST(Explain, OfAGemmIsWhatItsRowSays) {
   EXPECT_NEAR(launch["flop_per_byte"].get<double>(), flops / row["dma_bytes"].get<double>(), 1e-9);
 }
 
+TEST(Explain, TheBoundOfAGemmIsItsParts) {
+  const Tool tool;
+  const auto row_of = [&](const char* mapping) {
+    return explained(tool, {"gemm", "--m", "16", "--n", "256", "--k", "512", "--topology", "default", "--operands",
+                            "packed-row", "--mapping", mapping, "--data", "off", "--fidelity", "fast"})["results"][0];
+  };
+  const Json split = row_of("split"), stream = row_of("stream");
+  for (const Json& row : {split, stream}) {
+    const Json& bound = row["explain"]["bound"];
+    EXPECT_NEAR(
+        row["bound_ns"].get<double>(),
+        std::max(bound["array_ns"].get<double>(), bound["hbm_ns"].get<double>()) + bound["latency_ns"].get<double>(),
+        1e-3);
+  }
+  EXPECT_GT(split["explain"]["bound"]["first_operands_ns"], 200) << "six hops from a corner of the SIP";
+  EXPECT_GT(split["explain"]["bound"]["partial_sums_ns"], 0);
+  EXPECT_EQ(stream["explain"]["bound"]["first_operands_ns"], 0);
+  EXPECT_EQ(stream["explain"]["bound"]["partial_sums_ns"], 0);
+}
+
 /// Reads overlap, and their records come by their ends.
 TEST(Explain, EnginesAreAsBusyAsTheStatisticsSay) {
   const Tool tool;
