@@ -119,8 +119,8 @@ Ps first_of(const MachineMap& map, const Tensor& a, std::int64_t begin, std::int
 struct Begins {
   Ps way = 0, work = 0;
 };
-/// The longest over all PEs.
-Begins spread_and_work(const MachineMap& map, const GemmOperands& operands, const PeEngines& e, bool lanes) {
+/// The longest over all PEs, none of which is taken to do more than its share of the best split, `even`.
+Begins spread_and_work(const MachineMap& map, const GemmOperands& operands, const PeEngines& e, bool lanes, Ps even) {
   Begins longest;
   for (const auto& [number, cube] : split_cubes(operands)) {
     for (const ShardSpec& share : cube.sharers) {
@@ -128,7 +128,7 @@ Begins spread_and_work(const MachineMap& map, const GemmOperands& operands, cons
       const Ps array = cycles_at(pe_cycles(e, operands.c.dtype(), cube.rows(), cube.cols, k), e.gemm_hz);
       const double macs = static_cast<double>(cube.rows()) * static_cast<double>(cube.cols) * static_cast<double>(k);
       const Begins one{first_of(map, operands.a, share.region.row, k, owner_of(share)),
-                       lanes ? lanes_time(e, macs) : array};
+                       std::min(lanes ? lanes_time(e, macs) : array, even)};
       if (one.way + one.work > longest.way + longest.work) longest = one;
     }
   }
@@ -190,7 +190,7 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const 
     // What was summed before may be written meanwhile, but nothing is left to read.
     const Ps read_last = near + std::max(bound.array, least_memory_time(map, read)) + bound.sums;
     const bool own_a = mapping.kind == GemmMapping::Kind::ring;
-    const Begins late = own_a ? Begins() : spread_and_work(map, operands, e, lanes);
+    const Begins late = own_a ? Begins() : spread_and_work(map, operands, e, lanes, bound.array);
     const Ps begun_late = late.way + late.work + bound.sums;
     if (begun_late > std::max(behind_dispatch, read_last)) bound.spread = late.way;
     behind_dispatch = std::max({behind_dispatch, read_last, begun_late});

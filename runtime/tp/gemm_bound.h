@@ -14,8 +14,8 @@ namespace kernbench::tp {
 ///     these, the part of a or b that lies farthest from a result that needs it, one way: far parts may come while the
 ///     PE works on near ones;
 ///   - of a split k the spread and the sums: a PE works at the rows of b that it holds and at nothing else, so that it
-///     begins when the first of their columns of a is there; behind the last product a partial sum goes to another PE
-///     of the cube, which adds and rounds it.
+///     begins when the first of their columns of a is there, with its part of the array's time behind it; behind the
+///     last product a partial sum goes to another PE of the cube, which adds and rounds it.
 struct GemmBound {
   Ps time = 0, array = 0, memory = 0;
   Ps latency = 0;    ///< time is this and the larger of array and memory

@@ -165,25 +165,24 @@ TEST(TpGemmBound, OfASplitKHasTheWayOfTheFirstOperandsTheWorkBehindItAndTheSums)
         const DPPolicy columns = policy_of(CubeSplit::column_wise, PeSplit::column_wise);
         const MachineMap& map = ctx.map();
         const PeEngines& e = map.rates({0, 0, 0}).engines;
-        const Tensor a = ctx.zeros({8, 600}, DType::f16, columns, "a"),
-                     b = ctx.zeros({600, 6}, DType::f16, tp::LinearPlacement::packed(), "b"),
+        const Tensor a = ctx.zeros({8, 6000}, DType::f16, columns, "a"),
+                     b = ctx.zeros({6000, 6}, DType::f16, tp::LinearPlacement::packed(), "b"),
                      c = ctx.zeros({8, 6}, DType::f16, tp::LinearPlacement::packed(), "c");
         const auto bound = [&](const char* mapping) {
           return tp::gemm_bound(map, {a, b, Tensor(), c, Activation::none}, tp::parse_gemm_mapping(mapping));
         };
         const Ps way = std::max(tp::one_way(map, {0, 1, 0}, {0, 2, 0}), tp::one_way(map, {0, 1, 1}, {0, 0, 1}));
         const Ps fixed = e.dispatch + tp::fill_and_drain(e) + tp::way_there_and_back(map, {0, 0, 0});
-        const Ps work = Clock(e.gemm_hz).at(300 / e.f16_rate);  // 8 x 2 x 300: one fold
         const Ps message = tp::least_message(map, {0, 0, 0}, {0, 0, 1});
         const Ps sums = message + Clock(e.math_hz).at(2 * (e.math_fill + 1));  // an addition, and f16 of f32
 
-        const tp::GemmBound at_once = bound("split:8x2x300,rows=1,chains=1");
+        const tp::GemmBound at_once = bound("split:8x2x3000,rows=1,chains=1");
         EXPECT_EQ(at_once.spread, way);
         EXPECT_EQ(at_once.sums, sums);
-        EXPECT_EQ(at_once.time, fixed + way + work + sums);
+        EXPECT_EQ(at_once.time, fixed + way + at_once.array + sums);
         EXPECT_EQ(at_once.latency, at_once.time - std::max(at_once.array, at_once.memory));
         // The last rows may be those of the PE that is last, which waits for no message then.
-        EXPECT_EQ(bound("split:4x2x300,rows=1,chains=1").sums, 0u);
+        EXPECT_EQ(bound("split:4x2x3000,rows=1,chains=1").sums, 0u);
         EXPECT_EQ(bound("stream").spread + bound("stream").sums, 0u);
       },
       std::tuple<>(), 1);

@@ -54,7 +54,7 @@ TEST(Explain, OfAGemmIsWhatItsRowSays) {
 TEST(Explain, TheBoundOfAGemmIsItsParts) {
   const Tool tool;
   const auto row_of = [&](const char* mapping) {
-    return explained(tool, {"gemm", "--m", "16", "--n", "256", "--k", "512", "--topology", "default", "--operands",
+    return explained(tool, {"gemm", "--m", "16", "--n", "2048", "--k", "1024", "--topology", "default", "--operands",
                             "packed-row", "--mapping", mapping, "--data", "off", "--fidelity", "fast"})["results"][0];
   };
   const Json split = row_of("split"), stream = row_of("stream");
