@@ -97,10 +97,15 @@ void check_sum(const Segments& segments, Ps from, Ps to) {
     throw std::logic_error(fmt::format("critical path: segments cover {} ps to {} ps, not to {} ps", from, at, to));
 }
 
+/// Without a place a part is what the smallest places of its kind come to.
+std::string place_of(const Json& part) {
+  const std::string place = part["place"].get<std::string>();
+  return place.empty() ? "(other places)" : place;
+}
+
 std::string line(const Json& part) {
-  const std::string where = part.value("joins", part["place"].get<std::string>());
-  return fmt::format("{:.0f}% {}{}{}", 100 * part["share"].get<double>(), part["spent"].get<std::string>(),
-                     where.empty() ? "" : " ", where);
+  return fmt::format("{:.0f}% {} {}", 100 * part["share"].get<double>(), part["spent"].get<std::string>(),
+                     part.value("joins", place_of(part)));
 }
 
 std::string headline(const Json& parts) {
@@ -184,12 +189,12 @@ std::string critical_path_text(const Json& path) {
   const auto table = [&](const Json& parts) {
     for (std::size_t i = 0; i < std::min(parts.size(), kMostLines); ++i) {
       const Json& part = parts[i];
-      text += fmt::format(
-          "# {:11.3f} {:5.1f}%  {:<20}  {}{}{}\n", us(part["time_ps"]), 100 * part["share"].get<double>(),
-          part["spent"].get<std::string>(), part["place"].get<std::string>(),
-          part.contains("joins") ? fmt::format(" ({})", part["joins"].get<std::string>()) : "",
-          part.contains("keys") ? fmt::format("; {}", fmt::join(part["keys"].get<std::vector<std::string>>(), ", "))
-                                : std::string());
+      text += fmt::format("# {:11.3f} {:5.1f}%  {:<20}  {}{}{}\n", us(part["time_ps"]),
+                          100 * part["share"].get<double>(), part["spent"].get<std::string>(), place_of(part),
+                          part.contains("joins") ? fmt::format(" ({})", part["joins"].get<std::string>()) : "",
+                          part.contains("keys")
+                              ? fmt::format("; {}", fmt::join(part["keys"].get<std::vector<std::string>>(), ", "))
+                              : std::string());
     }
   };
   table(path["parts"]);

@@ -167,5 +167,19 @@ TEST(CriticalPath, IsToldBelowTheResults) {
   EXPECT_NE(outcome.out.find("# critical path of the last launch of "), std::string::npos);
 }
 
+/// Eight SIPs have more places than a table keeps.
+TEST(CriticalPath, SmallPlacesTogetherAreSaidToBeOthers) {
+  const Tool tool;
+  const Outcome outcome = tool({"run", "all_reduce", "-b", "256K", "-e", "256K", "--topology", "ring8", "--fidelity",
+                                "fast", "--data", "off", "--critical-path", "--json", "path.json"});
+  const ordered_json path = json_of(read(tool.file("path.json")))["critical_path"];
+  bool any = false;
+  for (const ordered_json& launch : path["launches"]) {
+    for (const ordered_json& part : launch["parts"]) any |= part["place"] == "";
+  }
+  ASSERT_TRUE(any);
+  EXPECT_NE(outcome.out.find("flight                (other places)\n"), std::string::npos) << outcome.out;
+}
+
 }  // namespace
 }  // namespace kernbench
