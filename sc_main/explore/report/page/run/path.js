@@ -24,8 +24,10 @@
       entry.append("text").attr("x", 17).attr("y", 10).text(`${spent} ${percent(ps / whole)}`);
     });
     svg.append("g").attr("class", "axis").attr("transform", "translate(0,32)").call(d3.axisBottom(x).ticks(8).tickFormat(time));
-    table(own, "By place", heads, parts.slice(0, kMost).map(part => [part.spent, part.place || "small ones", part.joins || "", time(part.time_ps), percent(part.share), (part.keys || []).join(", ")]));
+    table(own, "By place", heads, parts.slice(0, kMost).map(part => [part.spent, placeOf(part), part.joins || "", time(part.time_ps), percent(part.share), (part.keys || []).join(", ")]));
   }
+  /// Without a place a part is what the smallest places of its kind come to.
+  function placeOf(part) { return part.place || "(other places)"; }
   /// Of all that is timed, as one.
   function together(list) {
     const sums = new Map();
@@ -45,7 +47,7 @@
   table(holder, `The run's longest segments${path.segments_left_out ? ` of the last ${path.segments.length}` : ""}`, [["from", 1], ["to", 1], ["takes", 1], ["spent on"], ["place"]],
     longest.map(one => [time(one.begin_ps), time(one.end_ps), time(one.end_ps - one.begin_ps), one.spent, one.place]));
   if (path.stretches.length) table(holder, "Iterations and layers, and what most of each was spent on", [["name"], ["from", 1], ["time", 1], ["most of it"], ["place"], ["share", 1]],
-    path.stretches.slice(0, kMost).map(one => [one.name, time(one.begin_ps), time(one.time_ps), ...(one.parts.length ? [one.parts[0].spent, one.parts[0].place, percent(one.parts[0].share)] : ["-", "-", "-"])]));
+    path.stretches.slice(0, kMost).map(one => [one.name, time(one.begin_ps), time(one.time_ps), ...(one.parts.length ? [one.parts[0].spent, placeOf(one.parts[0]), percent(one.parts[0].share)] : ["-", "-", "-"])]));
   if (path.launches.length) table(holder, "Launches, and what most of each was spent on", [["kernel"], ["SIP", 1], ["submitted", 1], ["time", 1], ["most of it"], ["place"], ["share", 1]],
-    path.launches.slice(0, kMost).map(one => [one.kernel, String(one.sip), time(one.submitted_ps), time(one.time_ps), ...(one.parts.length ? [one.parts[0].spent, one.parts[0].place, percent(one.parts[0].share)] : ["-", "-", "-"])]));
+    path.launches.slice(0, kMost).map(one => [one.kernel, String(one.sip), time(one.submitted_ps), time(one.time_ps), ...(one.parts.length ? [one.parts[0].spent, placeOf(one.parts[0]), percent(one.parts[0].share)] : ["-", "-", "-"])]));
 })();
