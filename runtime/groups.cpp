@@ -6,6 +6,7 @@
 
 #include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
+#include "tlm/config/units.h"
 
 namespace kernbench {
 
@@ -44,8 +45,8 @@ void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_siz
     }
     rank_pes_ = ProcessGroup::rank_pes(wanted, runtime_.map);
   } else if (world_size > runtime_.map.sips) {
-    throw std::invalid_argument(
-        fmt::format("init_process_group: {} ranks, but the machine has {} SIPs", world_size, runtime_.map.sips));
+    throw std::invalid_argument(fmt::format("init_process_group: {}, but the machine has {}",
+                                            counted(world_size, "rank"), counted(runtime_.map.sips, "SIP")));
   }
   try {
     make_group(wanted, all_ranks(world_size));

@@ -6,6 +6,7 @@
 
 #include "runtime/pipeline/check.h"
 #include "runtime/pipeline/table.h"
+#include "tlm/config/units.h"
 
 namespace kernbench::pipeline {
 
@@ -71,10 +72,6 @@ class Checker {
   }
   static bool communicates(const Task& task) {
     return task.kind.given && rule_of(task.kind.value).is == KindRule::Class::communication;
-  }
-  /// "1 pair", "2 pairs"
-  static std::string counted(std::size_t number, const std::string& thing) {
-    return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
   }
   /// "'s1'"
   static std::string name_of(const Task& task);

@@ -12,6 +12,7 @@
 #include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/cube_mesh.h"
 #include "topology/plan/plan.h"
@@ -94,12 +95,11 @@ std::string check(const TopologyOptions& options) {
   const topology::Plan plan = plan_of(resolved, options.machine);
   say(throttle_warnings(resolved, plan, options.machine));
   const MachineMap& map = plan.map;
-  std::uint64_t pes = 0;
-  for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
-  return fmt::format(
-      "{}: ok: {} SIPs ({}), {} cubes ({} x {}) per SIP, {} PEs; channel dependencies are acyclic; configuration {}\n",
-      options.machine, map.sips, to_string(map.sip_topology), map.cubes_per_sip(), map.cube_w, map.cube_h, pes,
-      resolved.hash);
+  std::int64_t pes = 0;
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += static_cast<std::int64_t>(map.pes(sip).size());
+  return fmt::format("{}: ok: {} ({}), {} ({} x {}) per SIP, {}; channel dependencies are acyclic; configuration {}\n",
+                     options.machine, counted(map.sips, "SIP"), to_string(map.sip_topology),
+                     counted(map.cubes_per_sip(), "cube"), map.cube_w, map.cube_h, counted(pes, "PE"), resolved.hash);
 }
 
 std::optional<PeCoord> first_pe(const MachineMap& map) {

@@ -7,27 +7,19 @@
 
 namespace kernbench {
 
-namespace {
-
-[[noreturn]] void rethrow_at(Location place, const ConfigError& error, const std::string& name) {
-  if (place.file.empty()) place = {name, 0, 0};
-  Problems located;
-  for (const Problem& problem : error.problems()) {
-    located.add(problem.where.file.empty() ? place : problem.where, problem.text, problem.hint);
-  }
-  throw ConfigError(located);
-}
-
-}  // namespace
-
 topology::Plan plan_of(const topology::Resolved& resolved, const std::string& name) {
+  const auto found_or_whole = [&](Location place) { return place.file.empty() ? Location{name, 0, 0} : place; };
+  Problems located;
   try {
     return topology::make_plan(resolved.spec);
   } catch (const topology::MachineError& error) {
-    rethrow_at(resolved.place_of(error.keys), error, name);
+    for (const topology::Mismatch& one : error.mismatches)
+      located.add(found_or_whole(resolved.place_of(one.keys)), one.text, one.hint);
   } catch (const ConfigError& error) {
-    rethrow_at({}, error, name);
+    for (const Problem& problem : error.problems())
+      located.add(found_or_whole(problem.where), problem.text, problem.hint);
   }
+  throw ConfigError(located);
 }
 
 std::string throttle_warnings(const topology::Resolved& resolved, const topology::Plan& plan, const std::string& name) {

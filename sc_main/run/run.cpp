@@ -29,6 +29,7 @@
 #include "tlm/config/config_node.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
 #include "tlm/machine/page_table.h"
 #include "waves/output_file.h"
 
@@ -449,11 +450,12 @@ Run::Finished Run::execute_silently(const topology::Resolved& resolved) {
 void Run::say_more(Simulation& simulation) const {
   const nlohmann::ordered_json all = to_json(result_, host_), &machine = all["machine"], &host = all["host"];
   const std::string text = fmt::format(
-      "kernbench: configuration {}: {} SIPs, {} cubes, {} PEs\n"
+      "kernbench: configuration {}: {}, {}, {}\n"
       "kernbench: {} of simulated time, {} events; wall {:.2f} s, CPU {:.2f} s, memory {:.0f} MiB\n",
-      result_.config_hash, machine["sips"].get<int>(), machine["cubes"].get<std::uint64_t>(),
-      machine["pes"].get<std::uint64_t>(), readable(simulation.now()), simulation.machine().dispatcher().executed(),
-      host["wall_s"].get<double>(), host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
+      result_.config_hash, counted(machine["sips"].get<int>(), "SIP"),
+      counted(machine["cubes"].get<std::int64_t>(), "cube"), counted(machine["pes"].get<std::int64_t>(), "PE"),
+      readable(simulation.now()), simulation.machine().dispatcher().executed(), host["wall_s"].get<double>(),
+      host["cpu_s"].get<double>(), host["peak_rss_bytes"].get<double>() / (1 << 20));
   say(text + describe(result_.energy));
 }
 

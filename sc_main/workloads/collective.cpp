@@ -15,6 +15,7 @@
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/json_text.h"
+#include "tlm/config/units.h"
 
 namespace kernbench {
 namespace {

@@ -83,10 +83,6 @@ DType parse_dtype_option(const std::string& text) {
   return dtype ? *dtype : parse_name<DType>("--dtype", text, kDTypes);
 }
 
-std::string counted(std::int64_t number, const std::string& thing) {
-  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
-}
-
 std::string readable_bytes(std::uint64_t bytes) {
   static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;

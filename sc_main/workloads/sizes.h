@@ -29,9 +29,6 @@ DType parse_dtype_option(const std::string& text);
 /// Of -n and -w of collectives: each iteration is remembered until the row is made.
 inline constexpr int kMostIterations = 1'000'000;
 
-/// "1 SIP", "2 SIPs".
-std::string counted(std::int64_t number, const std::string& thing);
-
 /// "1.5 MiB", "512 B".
 std::string readable_bytes(std::uint64_t bytes);
 

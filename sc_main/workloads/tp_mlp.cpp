@@ -10,6 +10,7 @@
 #include "sc_main/workloads/tp_model.h"
 #include "sc_main/workloads/tp_times.h"
 #include "sc_main/workloads/workload.h"
+#include "tlm/config/units.h"
 
 namespace kernbench {
 namespace {

@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 
 #include "sc_main/workloads/sizes.h"
+#include "tlm/config/units.h"
 
 namespace kernbench {
 

@@ -10,6 +10,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/tp_transformer_ranks.h"
+#include "tlm/config/units.h"
 #include "topology/plan/capacity.h"
 
 namespace kernbench {

@@ -2,6 +2,7 @@
 
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_transformer.h"
+#include "tlm/config/units.h"
 #include "topology/plan/capacity.h"
 
 namespace kernbench {

@@ -12,6 +12,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/refusals.h"
+#include "tlm/config/units.h"
 #include "tlm/kernel/tl.h"
 
 namespace kernbench {

@@ -387,6 +387,26 @@ TEST(CommandLine, ErrorsOfTheWholeMachineNameItsFile) {
   }
 }
 
+/// Of each SIP, and of the links between SIPs.
+TEST(CommandLine, AllThatMakesTheMachineImpossibleIsToldAtOnce) {
+  const Tool tool;
+  std::ofstream(tool.file("cut.yaml")) << "extends: default\noverrides:\n  - link: [sip0.cube1, sip0.cube5]\n"
+                                          "  - link: [sip1.cube2, sip1.cube6]\n  - link: [sip0, sip1]\n";
+  const Outcome cut = tool({"topology", "check", "cut.yaml"});
+  EXPECT_EQ(cut.code, 2);
+  EXPECT_THAT(cut.err, HasSubstr("sip0.io0 cannot reach sip0.cube5"));
+  EXPECT_THAT(cut.err, HasSubstr("sip1.io0 cannot reach sip1.cube6"));
+  EXPECT_THAT(cut.err, HasSubstr("sip0 cannot reach sip1"));
+}
+
+TEST(CommandLine, OneOfAThingIsNotSeveral) {
+  const Tool tool;
+  EXPECT_THAT(tool({"topology", "check", "minimal", "--set", "system.sips.count=1", "--set", "sip.cube_mesh.w=1",
+                    "--set", "sip.cube_mesh.h=1"})
+                  .out,
+              HasSubstr(": ok: 1 SIP (ring_1d), 1 cube (1 x 1) per SIP, "));
+}
+
 TEST(CommandLine, ListsWhatThereIs) {
   const Tool tool;
   const Outcome all = tool({"list"});

@@ -155,6 +155,21 @@ TEST(Layout, RefusesACubeWhoseEdgeCannotTakeUcie) {
   }
 }
 
+TEST(Layout, TellsOfEveryEdgeThatCannotTakeUcie) {
+  CubeSpec spec;
+  for (std::uint16_t col = 0; col < spec.noc.cols; ++col) {
+    spec.placement.exclusion.push_back({0, col});
+    spec.placement.exclusion.push_back({static_cast<std::uint16_t>(spec.noc.rows - 1), col});
+  }
+  try {
+    layout(spec);
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no router of a cube's n edge"));
+    EXPECT_THAT(error.what(), HasSubstr("no router of a cube's s edge"));
+  }
+}
+
 TEST(Determinants, ChangeWithTheFiveThingsAndWithNothingElse) {
   const CubeSpec base;
   const std::string hash = determinants(base).hash();

@@ -232,4 +232,8 @@ std::string format_quantity(std::uint64_t value, Dimension dimension) {
   return best;
 }
 
+std::string counted(std::int64_t number, const std::string& thing) {
+  return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
+}
+
 }  // namespace kernbench

@@ -30,4 +30,7 @@ QuantityResult parse_quantity(const std::string& text, Dimension dimension);
 /// The shortest exact text that parse_quantity reads back: 16777216 bytes are "16 MiB", 17500 ps are "17.5 ns".
 std::string format_quantity(std::uint64_t value, Dimension dimension);
 
+/// "1 SIP", "2 SIPs".
+std::string counted(std::int64_t number, const std::string& thing);
+
 }  // namespace kernbench

@@ -151,7 +151,10 @@ CubeMesh place(const CubeSpec& spec) {
   mesh.m_cpu = hints.m_cpu.empty() ? near_middle(spec, usable, taken) : nearest(usable, hints.m_cpu.front());
   taken.push_back(mesh.m_cpu);
   mesh.sram = hints.sram.empty() ? near_middle(spec, usable, taken) : nearest(usable, hints.sram.front());
-  for (int side = 0; side < kSides; ++side) mesh.ucie[side] = place_ucie(spec, usable, static_cast<Side>(side));
+  Mismatches found;
+  for (int side = 0; side < kSides; ++side)
+    found.tell([&] { mesh.ucie[side] = place_ucie(spec, usable, static_cast<Side>(side)); });
+  found.throw_if_any();
   return mesh;
 }
 

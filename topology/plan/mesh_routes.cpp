@@ -1,9 +1,10 @@
 #include "topology/plan/mesh_routes.h"
-#include "topology/plan/machine_error.h"
 
 #include <fmt/format.h>
 
 #include <deque>
+
+#include "topology/plan/machine_error.h"
 
 namespace kernbench::topology {
 

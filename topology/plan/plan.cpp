@@ -49,6 +49,7 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
 void Plan::lay_out() {
   std::map<std::string, const CubeLayout*> known;
   std::map<std::string, const MeshRoutes*> routed;
+  Mismatches found;
   for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
     for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
       const CubeSpec& here = spec.cube_at({sip, cube});
@@ -59,21 +60,28 @@ void Plan::lay_out() {
         continue;
       }
       const std::string hash = determinants(here).hash();
-      const CubeLayout*& layout = known[hash];
-      if (layout == nullptr) layout = &layouts.emplace_back(find_layout(here, spec.cube_mesh));
-      const MeshRoutes*& mesh = routed[hash + std::to_string(static_cast<int>(here.noc.routing))];
-      if (mesh == nullptr) mesh = &meshes.emplace_back(route_mesh(*layout, here.noc.routing));
-      layout_of.push_back(layout);
-      mesh_of.push_back(mesh);
+      const auto [layout, new_layout] = known.try_emplace(hash);
+      if (new_layout)
+        found.tell([&, at = layout] { at->second = &layouts.emplace_back(find_layout(here, spec.cube_mesh)); });
+      const auto [mesh, new_mesh] = routed.try_emplace(hash + std::to_string(static_cast<int>(here.noc.routing)));
+      if (new_mesh && layout->second != nullptr) {
+        found.tell([&, at = mesh, of = layout->second] {
+          at->second = &meshes.emplace_back(route_mesh(*of, here.noc.routing));
+        });
+      }
+      layout_of.push_back(layout->second);
+      mesh_of.push_back(mesh->second);
     }
-    crossbars.push_back(layout_io(spec, sip));
+    found.tell([&] { crossbars.push_back(layout_io(spec, sip)); });
   }
-  if (has_fabric()) crossbars.push_back(layout_fabric(spec));
+  if (has_fabric()) found.tell([&] { crossbars.push_back(layout_fabric(spec)); });
+  found.throw_if_any();
 }
 
 void Plan::attach_initiators() {
   std::map<std::uint32_t, CubeLayout*> own;  // by cube: one that no other cube shares
-  for (const InitiatorSpot& at : spec.initiators) {
+  Mismatches found;
+  const auto attach = [&](const InitiatorSpot& at) {
     if (at.cube.sip >= spec.sips || at.cube.cube >= map.cubes_per_sip()) {
       throw MachineError("system.sips", fmt::format("the machine has no {} for an initiator", names::cube(at.cube)),
                          "give a cube that there is");
@@ -83,7 +91,9 @@ void Plan::attach_initiators() {
     if (layout == nullptr) used = layout = &layouts.emplace_back(*used);
     const auto number = static_cast<std::uint16_t>(initiators.size());
     initiators.push_back(hang(*layout, at.router, {LocalKind::initiator, number, Side::north}));
-  }
+  };
+  for (const InitiatorSpot& at : spec.initiators) found.tell([&] { attach(at); });
+  found.throw_if_any();
 }
 
 void Plan::fill_nodes() {
@@ -116,16 +126,20 @@ void Plan::fill_nodes() {
 void Plan::route() {
   const std::uint16_t cubes = map.cubes_per_sip();
   std::map<CubeTable::Broken, const CubeTable*> known;
+  Mismatches found;
   for (std::uint16_t sip = 0; sip < spec.sips; ++sip) {
     CubeTable::Broken broken;
     for (const auto& [cube, other] : spec.broken_cube_links) {
       if (cube.sip == sip) broken.insert({cube.cube, other});
     }
-    const CubeTable*& table = known[broken];
-    if (table == nullptr) table = &cube_tables.emplace_back(map.cube_w, map.cube_h, broken, sip);
-    cube_table_of.push_back(table);
+    const auto [table, fresh] = known.try_emplace(broken);
+    if (fresh) {
+      found.tell([&, at = table] { at->second = &cube_tables.emplace_back(map.cube_w, map.cube_h, broken, sip); });
+    }
+    cube_table_of.push_back(table->second);
   }
-  sip_table.emplace(spec);
+  found.tell([&] { sip_table.emplace(spec); });
+  found.throw_if_any();
   for (Network& network : networks) {
     switch (network.kind) {
       case NetworkKind::cube: {

@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "tlm/config/units.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/deadlock.h"
 #include "topology/plan/graph.h"
@@ -179,13 +180,13 @@ std::string show_modules(const Plan& plan) {
       }
     }
   }
-  std::size_t pes = 0;
-  for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += map.pes(sip).size();
+  std::int64_t pes = 0;
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) pes += static_cast<std::int64_t>(map.pes(sip).size());
   std::string text = fmt::format(
-      "modules: {} SIPs, {} cubes, {} PEs, {} routers with {} connected ports, {} network interfaces, {} link "
+      "modules: {}, {}, {}, {} routers with {} connected ports, {} network interfaces, {} link "
       "ports{}\n",
-      map.sips, map.sips * map.cubes_per_sip(), pes, routers, sockets, interfaces, ports,
-      plan.has_fabric() ? ", a fabric switch" : "");
+      counted(map.sips, "SIP"), counted(map.sips * map.cubes_per_sip(), "cube"), counted(pes, "PE"), routers, sockets,
+      interfaces, ports, plan.has_fabric() ? ", a fabric switch" : "");
   const auto list = [&](std::uint32_t id, const std::string& parent) {
     text += parent + "\n";
     for (std::uint16_t router = 0; router < plan.networks[id].routers(); ++router) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "tlm/config/units.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/graph.h"
 #include "topology/plan/plan.h"
@@ -161,9 +162,10 @@ Drawing system_view(const Plan& plan, const ViewOptions& options) {
                                     format_time(link.latency)));
   const SipPlaces places(plan);
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
-    drawing.add(Drawing::Box{names::sip(sip), names::sip(sip),
-                             fmt::format("{} cubes, {} PEs", map.cubes_per_sip(), map.pes(sip).size()), "cube",
-                             places[sip].x, places[sip].y, 130, 56});
+    drawing.add(Drawing::Box{
+        names::sip(sip), names::sip(sip),
+        counted(map.cubes_per_sip(), "cube") + ", " + counted(static_cast<std::int64_t>(map.pes(sip).size()), "PE"),
+        "cube", places[sip].x, places[sip].y, 130, 56});
   }
   std::optional<SwitchDrawing> fabric;
   if (plan.has_fabric()) fabric.emplace(drawing, plan, places);
@@ -230,11 +232,11 @@ Drawing sip_view(const Plan& plan, const ViewOptions& options) {
   }
   for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
     const std::string name = names::cube({sip, cube});
-    std::size_t pes = 0;
+    std::int64_t pes = 0;
     for (std::uint16_t pe = 0; pe < plan.map.pes_per_cube; ++pe) pes += plan.map.has({sip, cube, pe}) ? 1 : 0;
     const double gib = static_cast<double>(plan.spec.cube_at({sip, cube}).hbm.bytes) / (1u << 30);
     const unsigned column = cube % w, line = cube / w;
-    drawing.add(Drawing::Box{name, names::leaf(name), fmt::format("{} PEs, HBM {:g} GiB", pes, gib), "cube",
+    drawing.add(Drawing::Box{name, names::leaf(name), fmt::format("{}, HBM {:g} GiB", counted(pes, "PE"), gib), "cube",
                              column * kDx, line * kDy, 118, 64});
   }
   for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {

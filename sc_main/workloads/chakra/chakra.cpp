@@ -15,6 +15,7 @@
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/refusals.h"
+#include "tlm/config/units.h"
 #include "topology/plan/plan.h"
 
 namespace kernbench {

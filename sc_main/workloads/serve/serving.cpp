@@ -14,6 +14,7 @@
 #include "sc_main/check/numerics.h"
 #include "sc_main/workloads/sizes.h"
 #include "tlm/config/problems.h"
+#include "tlm/config/units.h"
 
 namespace kernbench::serve {
 

@@ -6,6 +6,7 @@
 #include "runtime/tp/gemm_bound.h"
 #include "sc_main/workloads/serve/serving.h"
 #include "sc_main/workloads/sizes.h"
+#include "tlm/config/units.h"
 
 namespace kernbench::serve {
 
