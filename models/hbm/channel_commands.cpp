@@ -94,6 +94,9 @@ void ChannelTiming::activate(unsigned b, int id, Tick t) {
   PseudoChannel& pc = pseudo_channels_[bank.pseudo_channel];
   if (at(id).count > 1 && !at(id).whole) split(id);
   Entry& entry = at(id);
+  // A refresh may have closed its row again: an ACT more, but the burst has been counted.
+  if (!entry.opened) (entry.closed_other ? stats_.row_conflicts : stats_.row_closed) += first_of_banks(entry);
+  stats_.activates += first_of_banks(entry);
   entry.opened = true;
   bank.open = true;
   open_.set(b, true);
@@ -108,7 +111,6 @@ void ChannelTiming::activate(unsigned b, int id, Tick t) {
   pc.activates[pc.oldest_activate] = t + gaps_.faw;
   pc.oldest_activate = (pc.oldest_activate + 1) % 4;
   row_bus_ = t + gaps_.act;
-  (entry.closed_other ? stats_.row_conflicts : stats_.row_closed) += first_of_banks(entry);
   opened(b, id, t);
   classify(b);
   tell(DramCommand::activate, b, bank.row, t);

@@ -76,7 +76,7 @@ class ChannelTiming {
   std::vector<Decided>& decided() { return decided_; }
 
   struct Stats {
-    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0;
+    std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0, reads = 0, writes = 0, activates = 0;
     std::uint64_t refreshes = 0;       ///< REFab and REFpb commands
     std::uint64_t bank_refreshes = 0;  ///< banks that they refreshed
     std::uint64_t forwarded = 0, merged = 0;

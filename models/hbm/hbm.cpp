@@ -188,6 +188,7 @@ Hbm::Stats Hbm::channel_stats(unsigned channel) {
   stats.row_hits = s.row_hits * each;
   stats.row_closed = s.row_closed * each;
   stats.row_conflicts = s.row_conflicts * each;
+  stats.activates = s.activates * each;
   stats.reads = s.reads * each;
   stats.writes = s.writes * each;
   stats.refreshes = s.refreshes * each;
@@ -208,6 +209,7 @@ Hbm::Stats Hbm::stats() {
     sum.row_hits += one.row_hits;
     sum.row_closed += one.row_closed;
     sum.row_conflicts += one.row_conflicts;
+    sum.activates += one.activates;
     sum.reads += one.reads;
     sum.writes += one.writes;
     sum.refreshes += one.refreshes;

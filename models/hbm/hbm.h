@@ -30,13 +30,13 @@ class Hbm : public sc_core::sc_module {
 
   struct Stats {
     std::uint64_t row_hits = 0, row_closed = 0, row_conflicts = 0;  ///< bursts, by state of their bank
+    std::uint64_t activates = 0;                                    ///< of a row that a refresh closed too soon, again
     std::uint64_t reads = 0, writes = 0;                            ///< bursts
     std::uint64_t bytes = 0;                                        ///< of requests
     std::uint64_t refreshes = 0, bank_refreshes = 0;                ///< commands; banks refreshed by them
     std::uint64_t forwarded = 0, merged = 0;                        ///< bursts that the write queue answered
     std::uint64_t active_channels = 0;                              ///< used at least once
     Ps busy = 0;                                                    ///< data buses, summed over pseudo channels
-    std::uint64_t activates() const { return row_closed + row_conflicts; }
   };
   Stats stats();
   Stats channel_stats(unsigned channel);  ///< of one channel; `bytes` are those of its bursts

@@ -246,7 +246,7 @@ TEST(Hbm, DrainIssuesWhatTheWriteQueueStillHolds) {
   const Ps end = bench.hbm.drain();
   EXPECT_EQ(bench.hbm.stats().writes, 2u);
   EXPECT_EQ(end, (1 + kTiming.t_rcd_wr + 1 + kTiming.t_cwl + 2 + kTiming.t_rrd_s) * kCk);
-  EXPECT_EQ(bench.hbm.stats().activates(), 2u);
+  EXPECT_EQ(bench.hbm.stats().activates, 2u);
   EXPECT_EQ(bench.hbm.channel_stats(0).writes, 2u);
   EXPECT_EQ(bench.hbm.channel_stats(1).writes, 0u);
 }

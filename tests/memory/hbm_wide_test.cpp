@@ -97,7 +97,7 @@ TEST(WideSlice, AStreamOfReadsTakesWhatItsBurstsTakeRefreshesIncluded) {
   EXPECT_EQ(wide.bank_refreshes, each.bank_refreshes);
   EXPECT_EQ(wide.reads, each.reads);
   EXPECT_EQ(wide.bytes, each.bytes);
-  EXPECT_NEAR(static_cast<double>(wide.activates()), static_cast<double>(each.activates()), each.activates() * 0.02);
+  EXPECT_NEAR(static_cast<double>(wide.activates), static_cast<double>(each.activates), each.activates * 0.02);
 }
 
 TEST(WideSlice, AStreamOfWritesTakesWhatItsBurstsTake) {

@@ -147,7 +147,7 @@ EnergyRow stacks(Machine& machine, const Plan& plan, Part part, Ps elapsed) {
     for (std::uint16_t cube = 0; cube < plan.map.cubes_per_sip(); ++cube) {
       const HbmConfig& config = plan.spec.cube_at({sip, cube}).hbm;
       const Hbm::Stats done = machine.hbm({sip, cube}).stats();
-      row.work("cube.hbm.activate_energy", "activate", static_cast<double>(done.activates()), config.activate_aj);
+      row.work("cube.hbm.activate_energy", "activate", static_cast<double>(done.activates), config.activate_aj);
       row.work("cube.hbm.energy_per_bit", "bit",
                8.0 * config.burst_bytes * static_cast<double>(done.reads + done.writes), config.energy_per_bit_aj);
       row.work(kRefreshOperation, "bank", static_cast<double>(done.bank_refreshes), config.bank_refresh_aj);
