@@ -13,7 +13,8 @@
 /// What an algorithm module and KernBench agree on. A module is one file with one descriptor; see docs/collectives.md.
 namespace kernbench::ccl {
 
-/// Raised with every change of this file that an already built module would not survive.
+/// Version of the binary interface: raised when a header that modules compile against (this one, plan_request.h,
+/// schedule.h, tlm/kernel/tl.h, call.h, machine_map.h) changes its layout or numbers.
 inline constexpr std::uint32_t kAbiVersion = 10;
 
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
@@ -44,7 +45,9 @@ struct Argument {
   explicit Argument(double value) : type(ArgumentType::float64), float64(value) {}    ///< of type double
 };
 
-/// `kernel_args` of a module: the kernel's leading arguments after `t_ptr`, in order.
+/// `kernel_args` of a module: the kernel's leading arguments after `t_ptr`, the address of the input tensor, in order.
+/// The function gets the number of ranks of the group (`world_size`), the elements of the largest PE's share (`n_elem`)
+/// and the grid of cubes that contribute, 1 x 1 with scope sip (`cube_w`, `cube_h`).
 struct KernelArgs {
   const ArgumentType* types = nullptr;  ///< of what is returned, in order
   std::uint32_t count = 0;              ///< of types
@@ -62,10 +65,10 @@ struct Kernel {
 /// A number that ccl.yaml may set for this algorithm; it reaches kernels in tl.call().parameters.
 struct Parameter {
   enum class Unit : std::uint8_t { none, bytes };  ///< how ccl.yaml gives it
-  const char* name;                                ///< key in ccl.yaml
-  Unit unit;                                       ///< bytes: ccl.yaml gives a quantity, as in `64 KiB`
-  std::int64_t preset;                             ///< where ccl.yaml is silent
-  /// Allowed range.
+  const char* name;     ///< key in ccl.yaml; `module`, `world_size` and `n_elem` have a meaning of their own there
+  Unit unit;            ///< bytes: ccl.yaml gives a quantity, as in `64 KiB`
+  std::int64_t preset;  ///< where ccl.yaml is silent
+  /// Allowed range, both included: 0 <= least <= preset <= most.
   std::int64_t least, most;
   const char* help;  ///< one line
 };
@@ -96,7 +99,7 @@ inline constexpr std::uint32_t kAllTopologies =
     topology_bit(kTopologyKinds.fully_connected);
 /// Every scope.
 inline constexpr std::uint32_t kAllScopes = bit(Scope::sip) | bit(Scope::cube) | bit(Scope::pe);
-/// Every operation but barrier, which has no data.
+/// Every operation that has data, which is all but barrier: what general algorithms serve.
 inline constexpr std::uint32_t kAllOperations =
     bit(CollectiveOp::all_reduce) | bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter) |
     bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) | bit(CollectiveOp::all_to_all) |
@@ -118,26 +121,29 @@ enum class AlgorithmKind : std::uint8_t {
   pe_to_pe,  ///< nothing: the backend sends each block straight to where it goes: pe_to_pe_algorithm()
 };
 
-/// The descriptor. Functions are called from any SIP, with no state between calls.
+/// The descriptor. The host calls `plan`, `links` and `kernel_args`, each PE of a launch `kernel`; no state lives
+/// between calls.
 struct Algorithm {
   std::uint32_t abi_version = kAbiVersion;        ///< first, so that a module of another version can be recognised
   const char* name = nullptr;                     ///< for messages
   const TopologyKinds* topology_kinds = nullptr;  ///< the module's own copy
-  std::int32_t (*topo_name_to_kind)(const char* name) = nullptr;  ///< of system.sips.topology; absent: kind 0
-  KernelArgs kernel_args;                                         ///< makes the leading arguments
-  Kernel kernel;                                                  ///< the entry point
-  const Parameter* parameters = nullptr;                          ///< what ccl.yaml may set
-  std::uint32_t parameter_count = 0;                              ///< of parameters
-  std::uint32_t operations = 0;  ///< bit(CollectiveOp) of those it serves; none: all_reduce
-  std::uint32_t scopes = 0;      ///< bit(Scope), of a kernel sip and cube; none: sip
+  std::int32_t (*topo_name_to_kind)(const char* name) =
+      nullptr;                            ///< of system.sips.topology; null: kind 0, whatever it is
+  KernelArgs kernel_args;                 ///< makes the leading arguments
+  Kernel kernel;                          ///< the entry point
+  const Parameter* parameters = nullptr;  ///< what ccl.yaml may set
+  std::uint32_t parameter_count = 0;      ///< of parameters
+  std::uint32_t operations = 0;  ///< bit(CollectiveOp) of those it serves; none: all_reduce. Of a kernel all_reduce,
+                                 ///< reduce, broadcast, in place
+  std::uint32_t scopes = 0;      ///< bit(Scope) of those it serves; none: sip. Of a kernel sip and cube only
   std::uint32_t topologies = 0;  ///< topology_bit(kind); none: all, and the kernel refuses what it cannot serve
   std::uint32_t directions = 0;  ///< DirectionSet of a kernel; none: kCubeGrid and kGlobalGrid
   /// Schedule modules: makes the lists of all nodes; `kernel` is schedule_kernel, which follows them. Throws
   /// std::invalid_argument where it cannot serve the request.
   Plan (*plan)(const PlanRequest& request) = nullptr;
-  /// Node pairs (a < b) that its schedules may use, whatever the operation, root and size (the request's are without
-  /// meaning): the queues between them. Present if `plan` is. A kernel may have it for queues that depend on the
-  /// request, such as its parameters: nodes are ranks, and rank b is global(b) to rank a.
+  /// Node pairs (a < b) that its schedules may use: the queues between them. Asked once for all operations, so that
+  /// operation, root, peer and bytes of the request mean nothing here. Required with `plan`. A kernel may have it for
+  /// queues that depend on the request, such as its parameters: nodes are ranks, and rank b is global(b) to rank a.
   std::vector<std::pair<std::int32_t, std::int32_t>> (*links)(const PlanRequest& request) = nullptr;
   /// In place of these two: the backend sends what a PE holds straight to the PE that gets it, and makes the queues
   /// that a call needs for this (decision 0500).
@@ -312,5 +318,5 @@ inline Algorithm pe_to_pe_algorithm(const AlgorithmTraits& traits) {
 /// The one symbol of a shared library: `KERNBENCH_CCL_MODULE() { static const Algorithm a = ...; return &a; }`.
 #define KERNBENCH_CCL_MODULE() \
   extern "C" __attribute__((visibility("default"))) const ::kernbench::ccl::Algorithm* kernbench_ccl_algorithm()
-/// The same for an algorithm that is built in under kernbench.ccl.NAME.
+/// The same for an algorithm that is built in under kernbench.ccl.NAME, a name of the list in ccl/CMakeLists.txt.
 #define KERNBENCH_CCL_BUILT_IN(name) extern "C" const ::kernbench::ccl::Algorithm* kernbench_ccl_##name()

@@ -20,7 +20,7 @@ struct Lane {
     std::int64_t begin = 0, count = 0;  ///< elements of the region
     std::int64_t at = 0;                ///< place in the lane's row
   };
-  /// Elements [begin, end) of the row have addresses without a gap in `in` (of little data: on one PE) and belong to
+  /// Elements [begin, end) of the row have addresses without a gap in `in` (of little data, on one PE) and belong to
   /// one interval, whatever the region. They are cut into `rounds` rounds, the first of which is `first`.
   struct Segment {
     std::int64_t begin = 0, end = 0;
@@ -49,28 +49,34 @@ enum class LaneKey : std::uint8_t {
 
 /// Deals the elements of all regions to the PEs near which they lie.
 ///
-/// `out` leads where it has copies, since what spreads copies (spread.h) starts from the PEs that hold them, and where
-/// its regions are the smaller ones; otherwise `in`. Elements that several PEs hold are split between them: those of
-/// the middle cube, if `out` has copies in several. Every rank and every cube gets the same lanes.
+/// PEs are those that hold the elements in `out` for all_reduce, broadcast, reduce_scatter, scatter and send_recv, and
+/// wherever `out` has copies, since what spreads copies (spread.h) starts from the PEs that hold them; otherwise those
+/// that hold them in `in`. Elements that several PEs hold are split between them: those of the middle cube, if `out`
+/// has copies in several. Every rank and every cube gets the same lanes.
 ///
 /// Where different regions lie on different PEs, few lanes would serve each link: large regions are then dealt evenly
 /// to all lanes, which load and store at other PEs.
 ///
-/// Little data without copies go to the PEs that hold them in `in`; between ranks, what has a long way
-/// from there goes to those that hold it in `out`, where that is shorter. An all_to_all's region, which one PE of a
-/// cube holds, is shared by two PEs of that cube if those that get it store it in many places. Reasons and figures:
-/// docs/collectives.md, Lanes.
+/// Little data (at most 256 B for a PE, of all_gather, reduce_scatter, scatter, or an all_to_all of two ranks) without
+/// copies go to the PEs that hold them in `in`; between ranks, what has a long way from there goes to those that hold
+/// it in `out`, where that is shorter. An all_to_all's region, which one PE of a cube holds, is shared by two PEs of
+/// that cube if those that get it store it in many places. Reasons and figures: docs/collectives.md, Lanes.
 class Lanes {
  public:
+  /// `item`: bytes of an element. Throws Error where the cubes' tiles lie differently.
   Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item);
 
-  /// For a schedule of bundles: makes Lane::bundle; without copies, of what lies on the lane's PE. Before cut().
+  /// For a schedule of bundles: makes Lane::bundle; without copies, of what lies on the lane's PE. Before cut(). Throws
+  /// Error like the constructor.
   void bundle(const MachineMap& map, const CallMaps& maps);
-  /// Cuts each lane's row for a schedule: messages of at most `message_bytes`, at least `rounds` rounds over a row.
+  /// Cuts each lane's row for a schedule: messages of at most `message_bytes`, about `rounds` rounds over a row, one at
+  /// least for each segment. May deal the elements evenly to all lanes first. To be called once. Throws Error where
+  /// blocks without a region would need tiles that lie alike.
   void cut(const CallMaps& maps, const Schedule& schedule, std::int64_t message_bytes, std::int64_t rounds);
 
   const std::map<LaneId, Lane>& all() const { return lanes_; }
-  /// Every lane has a part of all regions, wherever they lie: lanes meet at the PEs that hold one.
+  /// Every lane has a part of all regions, wherever they lie, and takes turns at the PEs that hold them: several
+  /// regions without copies, of each at least 1 KiB for a lane.
   bool in_turns() const { return in_turns_; }
   /// The region of in or out whose deal counts for a block.
   std::int32_t key_of(const Block& block) const;

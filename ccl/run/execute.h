@@ -24,7 +24,7 @@ struct NodeProgram {
     bool last_use_other = false;  ///< copy, reduce: of `other`'s
     std::uint32_t block = 0;      ///< index into `blocks`
     std::uint32_t other = 0;      ///< copy, reduce: the block read
-    std::uint32_t stage = 0;      ///< rounds that it runs behind
+    std::uint32_t stage = 0;      ///< in pass R it does round R - stage
     Direction direction;          ///< send, receive
   };
   struct LocalBlock {
@@ -40,12 +40,12 @@ struct NodeProgram {
   bool empty() const { return entries.empty() && blocks.empty(); }
 };
 
-/// `variant`: see Schedule::variants. `to`: the queue to a node. Throws Error on a list that uses a value that its node
-/// does not have.
+/// `variant`: see Schedule::variants, at most as many as there are. `to`: the queue to a node. Throws Error where the
+/// node is to store a block that it neither has nor gets; other mistakes of lists are check()'s to find.
 NodeProgram make_program(const Schedule& schedule, std::int32_t node, std::size_t variant,
                          const std::function<Direction(std::int32_t)>& to);
 
-/// What all lanes of all ranks share. Without elements there is neither schedule nor lane.
+/// What all lanes of all ranks share. Without elements there is neither schedule nor lane, and nothing to execute.
 struct ExecutionPlan {
   std::shared_ptr<const CallMaps> maps;
   std::shared_ptr<const Schedule> schedule;
@@ -56,14 +56,15 @@ struct ExecutionPlan {
 ///
 /// A block's value is a tile from its first use to its last: what is received goes on from TCM, and memory is read once
 /// per contribution and written once per result. Loads stand where their value is first needed; the PE runs ahead of
-/// what it waits for, so they are early. Nothing is allocated per step.
+/// what it waits for, so they are early.
 ///
 /// Where regions lie on few PEs each and every lane has a part of all of them (docs/collectives.md, Lanes), lanes take
 /// turns at those PEs: a lane loads ahead of its steps and stores behind them, window by window, each in an order of
 /// its own (decision 0170).
 class Executor {
  public:
-  /// `in`, `out`: base addresses of the call's tensors on this rank. `node`: of the schedule; `in_place`: they are one.
+  /// `lane`: one of plan.lanes. `node`: of the schedule. `in_place`: `in` and `out` are one tensor. `verbs` know where
+  /// the call's tensors are on this rank. All outlive it. REQUIRES: the plan has a schedule and lanes.
   Executor(const ExecutionPlan& plan, const NodeProgram& program, const Lane& lane, std::int32_t node, bool in_place,
            Verbs& verbs);
   void run();

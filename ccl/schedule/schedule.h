@@ -9,13 +9,16 @@
 
 /// Collective operations as static lists: who sends which block to whom, in which order. Pure data; algorithms make
 /// schedules, check.h proves them, an executor kernel runs one node's list on every lane.
+///
+/// A node is whoever has a list: a rank, a cube or a PE, by the scope. A lane is one of the PEs that share a node's
+/// work, each a part of every block (ccl/data/lanes.h). A tick is the time of one unit on the fastest link.
 namespace kernbench::ccl {
 
 inline constexpr std::int32_t kEveryNode = -1;  ///< for Block::contributor and holder
 inline constexpr std::int32_t kNobody = -2;     ///< the same
-inline constexpr std::int32_t kNoRegion = -1;   ///< of a block whose data no lane has
+inline constexpr std::int32_t kNoRegion = -1;   ///< for Block::out_region of a block that nobody stores
 
-/// A piece of the data that moves as a unit, the same range on all nodes.
+/// A range of the data that steps send, add and store as a whole, the same on all nodes.
 ///
 /// `in` and `out` of a call consist of regions of equal size (regions_in, regions_out below), each of which is cut into
 /// `Schedule::units` equal units; a block is units [begin, end) of a region. On a node a block has a *value*. At the
@@ -35,7 +38,7 @@ struct Block {
 enum class StepKind : std::uint8_t {
   send,            ///< the block's value goes to node `peer`
   receive_copy,    ///< the next message of node `peer` becomes the block's value
-  receive_reduce,  ///< value = value (+) the next message of node `peer`
+  receive_reduce,  ///< value = value (+) the next message of node `peer`. REQUIRES: the block has a value
   copy,            ///< local: value = value of block `peer` of this node, or the part of it that this block is
   reduce           ///< local: value = value (+) value of block `peer` of this node
 };
@@ -61,12 +64,12 @@ struct ScheduleLink {
 /// Lists for all nodes of one operation.
 ///
 /// Order of a node's list: by time, at equal times receives, then local steps, then sends. Messages from one node to
-/// another are received in the order in which they were sent. A message has as many elements as its block; an empty
-/// block is not sent (both ends know). Executed in this order with at least `slots` slots per queue, no list deadlocks,
-/// whatever the real times are.
+/// another are received in the order in which they were sent. A message has the lane's part of its block in the round;
+/// an empty one is not sent (both ends know). Executed in this order with at least `slots` slots per queue, no list
+/// deadlocks, whatever the real times are.
 ///
 /// Rounds. Large data is cut into M rounds: each region into M parts, of which round m handles the m-th just as the
-/// list says, blocks being units of that part.
+/// list says, blocks being units of that part. M may differ from lane to lane.
 /// - period = 0, a plain list: the whole list for round 0, then for round 1, ...
 /// - period > 0: the list is sorted by (time mod period, kind as above). For R = 0 .. M - 1 + last_round: for each
 ///   entry, m = R - entry.time / period; if 0 <= m < M, do it for round m.
@@ -82,8 +85,9 @@ struct Schedule {
   std::int32_t peer = 0;   ///< send_recv: the receiving node; with root -1: node k sends to (k + peer) mod nodes
   std::int32_t units = 1;  ///< of a region
   bool bundles = false;
-  /// `op` says no more than which tensors there are: whose data end where, and how often, nobody has said. Outputs that
-  /// no step writes stay as they are.
+  /// The file that the lists come from does not say what the outputs are; `op` says only which tensors there are. So
+  /// check() proves that no list stands still and no message is left over, and nothing about contents. Outputs that no
+  /// step writes stay as they are.
   bool custom = false;
   std::int64_t period = 0;
   std::int64_t length = 0;  ///< ticks from the first start to the last arrival of one round

@@ -18,7 +18,7 @@ struct Candidate {
   bool at_least = false;  ///< it takes `ns` or longer, which already is too long: it was not estimated
   std::string unfit;      ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;  ///< a list of rounds that overlap
-  std::string little;     ///< what makes it one for little data; empty: it is for all
+  std::string little;     ///< why the algorithm is for little data only; empty: it is for any
   Plan plan{};            ///< made for the estimate, while a choice is made
 };
 

@@ -18,8 +18,8 @@ namespace kernbench::ccl {
 /// What `auto` decides by.
 struct ChoiceInput {
   CollectiveOp op = CollectiveOp::all_reduce;
-  std::uint64_t bytes = 0;  ///< S as in nccl-tests
-  int root = 0;
+  std::uint64_t bytes = 0;               ///< S as in nccl-tests
+  int root = 0;                          ///< rank of the group; means nothing where tensors are given
   bool in_place = true;                  ///< algorithms that are kernels work in place only
   const CallTensors* tensors = nullptr;  ///< where the data lie; null: over all PEs
 };
@@ -31,12 +31,15 @@ struct Choice {
 };
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. A time is
-/// the measured one (tuned_times) where there is one, else an estimate; then they are sorted. One of which nothing is
-/// known is taken only if there is no other, the default algorithm first. One for each process group: it remembers.
+/// the measured one (tuned_times) where there is one, else an estimate, which the nearest measured sizes correct.
+/// Algorithms for little data are left out where anything else is known, the others sorted; of two within 2 % a plain
+/// list goes before a periodic one. One of which nothing is known is taken only if there is no other, the default
+/// algorithm first. One for each process group: it remembers.
 class Chooser {
  public:
-  /// Loads all entries. `registry`, `map` and `group` outlive it. `parameters` replace those of ccl.yaml. `calls`: the
-  /// group's, by whom the chosen algorithm goes on; null: its own.
+  /// Loads all entries. `registry`, `map` and `group` outlive it. `parameters` replace those of ccl.yaml; an algorithm
+  /// that does not have one of these is no candidate. `calls`: binds calls for the group, so that the call bound for
+  /// the choice is the one that runs; null: the Chooser has its own.
   Chooser(const Registry& registry, const MachineMap& map, const Group& group, Scope scope = Scope::sip,
           const Parameters& parameters = {}, std::shared_ptr<CallBinder> calls = nullptr);
 
@@ -45,11 +48,11 @@ class Chooser {
   /// REQUIRES: a choice has named it.
   const AlgorithmEntry& entry(const std::string& name) const;
 
-  /// The same for the same input, on all ranks. What it plans for the choice, the bound call has. Throws Error if no
-  /// algorithm serves it.
+  /// The same for the same input, on all ranks. The plan of the chosen algorithm is kept in its BoundCall, and runs.
+  /// Throws Error if no algorithm serves the call.
   const Choice& choose(const ChoiceInput& input);
-  /// Another choice for what was chosen and turned out not to serve it; `why` is to be read behind its name. Throws
-  /// Error if there is none.
+  /// Marks the algorithm that was chosen for this input as unfit, `why` to be read behind its name, and takes the next
+  /// one: what choose() gave for it is changed. Throws Error if there is none. REQUIRES: choose(input) before.
   const Choice& choose_other(const ChoiceInput& input, const std::string& why);
 
  private:
@@ -80,7 +83,7 @@ class Chooser {
   std::vector<GroupAlgorithm> algorithms_;  ///< those for few topologies first: what was made for this one may be good
   const std::unique_ptr<TimeSource> tuned_;
   std::vector<std::unique_ptr<TimeSource>> estimates_;
-  /// The last: how the tensors lie.
+  /// Operation, bytes, root, peer, in place, and how the tensors lie.
   using Key = std::tuple<CollectiveOp, std::uint64_t, int, int, bool, std::vector<std::uint64_t>>;
   Key key_of(const ChoiceInput& input) const;
   std::map<Key, Choice> made_;
