@@ -59,6 +59,22 @@ TEST(CauseLog, TimeInANetworkIsWaitingFirstAndNotMoreThanThereIs) {
   expect_segment(all[0], 40, 100, Spent::noc_wait, 7);
 }
 
+// A sender waits from 40 on; what ended that has stood behind others on a wire and in a network meanwhile.
+TEST(CauseLog, AWaitIsForThePlaceButWhereWhatEndedItQueuedOnItsWay) {
+  CauseLog log;
+  const Cause begun = log.step(Spent::host, 1, 40, {});
+  const Cause on_wire = log.step(Spent::wire_wait, 5, 60, log.step(Spent::math, 4, 30, {}));
+  const Cause ended = log.step(Spent::wire_latency, 5, 120, log.travelled(on_wire, 20, 6, 90));
+  const auto told = log.chain(log.waited_for(ended, Spent::slots, 9, 130, begun), 40);
+  ASSERT_EQ(told.size(), 3U);
+  expect_segment(told[0], 40, 60, Spent::wire_wait, 5);
+  expect_segment(told[1], 60, 80, Spent::noc_wait, 6);
+  expect_segment(told[2], 80, 130, Spent::slots, 9);
+  const auto early = log.chain(log.waited_for(ended, Spent::slots, 9, 50, begun), 40);
+  ASSERT_EQ(early.size(), 1U);
+  expect_segment(early[0], 40, 50, Spent::wire_wait, 5);
+}
+
 TEST(CauseLog, ALaunchHasWhatItTookSinceItsSubmission) {
   CauseLog log;
   const Cause cause = log.step(Spent::memory, 3, 250, log.step(Spent::wire, 2, 100, log.step(Spent::host, 1, 40, {})));

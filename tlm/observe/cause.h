@@ -111,6 +111,9 @@ class CauseLog {
     const Ps begin = end_of(cause), least = end > begin ? end - begin : 0;
     return step(Spent::noc, place, end, step(Spent::noc_wait, place, begin + (waited < least ? waited : least), cause));
   }
+  /// The chain goes on to `end`, spent on `spent` at `place`, but for what `other`, the chain of what ended the wait,
+  /// spent meanwhile on packets of others in its way: that stays what it was.
+  Cause waited_for(const Cause& other, Spent spent, std::uint32_t place, Ps end, const Cause& cause);
   /// A place's number; `name` makes its text on first use.
   template <class Name>
   std::uint32_t place(CausePlace& place, const Name& name) {
@@ -154,6 +157,7 @@ class CauseLog {
   std::deque<Step> steps_;
   Step* free_ = nullptr;
   std::vector<std::string> places_{std::string()};  // [0]: nowhere
+  std::vector<Segment> ways_;                       // of waited_for(), kept for its memory
   std::vector<Launch> launches_;                    // the first kMostLaunches
   std::uint64_t launches_seen_ = 0;
   std::unordered_map<std::string, std::uint32_t> by_name_;

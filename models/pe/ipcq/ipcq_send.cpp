@@ -93,11 +93,11 @@ bool Ipcq::begin_message(QueuePair& pair) {
       usage->wait(pair.no_credit_since, services_.now(), static_cast<unsigned>(QueueWait::credit));
     pair.no_credit_since = kNever;
     if (CauseLog* log = services_.queue.causes()) {
-      // More slots would have spared the wait, whatever the peer did meanwhile: the chain stays here.
+      // More slots would have spared the wait, whatever the peer did meanwhile, but where messages queue on their way.
       const std::uint32_t place = log->place(pair.place, [&] {
         return names::pe_part(services_.coord, fmt::format("ipcq.{}.{}", pair.entry.group, pair.entry.direction.str()));
       });
-      log->current = log->step(Spent::slots, place, services_.now(), pair.send_cause);
+      log->current = log->waited_for(log->current, Spent::slots, place, services_.now(), pair.send_cause);
     }
   }
   if (pair.sending->started == kNever) pair.sending->started = services_.now();
