@@ -13,15 +13,13 @@ NodePairs direct_links(const PlanRequest& request) {
   return request.cubes() > 1 ? machine_links(request) : peer_links(request);
 }
 
-Plan direct_plan(const PlanRequest& request) { return plan_direct("direct", request); }
-
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(direct) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
-  static const Algorithm algorithm =
-      schedule_algorithm({"direct", kAllOperations, kAllScopes, kAllTopologies}, &direct_plan, &direct_links);
+  static const Algorithm algorithm = schedule_algorithm(
+      {"direct", kAllOperations, kAllScopes, kAllTopologies},
+      [](const PlanRequest& request) { return plan_direct("direct", request); }, &direct_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

@@ -12,13 +12,12 @@ Plan double_binary_tree_plan(const PlanRequest& request) {
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(double_binary_tree) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm =
       schedule_algorithm({"double_binary_tree", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies},
                          &double_binary_tree_plan, &peer_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

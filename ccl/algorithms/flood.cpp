@@ -46,12 +46,11 @@ Plan flood_plan(const PlanRequest& request) {
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(flood) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm = schedule_algorithm(
       {"flood", bit(CollectiveOp::all_reduce), kAllScopes, kAllTopologies}, &flood_plan, &flood_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

@@ -23,13 +23,12 @@ Plan funnel_plan(const PlanRequest& request) {
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(funnel) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm = schedule_algorithm(
       {"funnel", bit(CollectiveOp::reduce_scatter), bit(Scope::sip) | bit(Scope::cube), kAllTopologies}, &funnel_plan,
       &funnel_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

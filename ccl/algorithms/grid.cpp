@@ -4,10 +4,6 @@
 namespace kernbench::ccl {
 namespace {
 
-template <const char* const& Name>
-Plan grid_plan(const PlanRequest& request) {
-  return plan_grid(Name, request);
-}
 constexpr const char* kRing = "ring";
 constexpr const char* kTorus = "torus_2d";
 constexpr const char* kMesh = "mesh_2d";
@@ -15,13 +11,13 @@ constexpr const char* kMesh = "mesh_2d";
 /// `Name`: also of the schedules.
 template <const char* const& Name>
 const Algorithm* grid_algorithm(std::int32_t topology) {
-  static const Algorithm algorithm =
-      schedule_algorithm({Name, kAllOperations, kAllScopes, topology_bit(topology)}, &grid_plan<Name>, &machine_links);
+  static const Algorithm algorithm = schedule_algorithm(
+      {Name, kAllOperations, kAllScopes, topology_bit(topology)},
+      [](const PlanRequest& request) { return plan_grid(Name, request); }, &machine_links);
   return &algorithm;
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 /// All operations on a ring, both directions at once.
 ///
@@ -29,9 +25,7 @@ const Algorithm* grid_algorithm(std::int32_t topology) {
 /// message with the longest way left first. all_reduce is both: 2 floor(p/2) dependent steps, (p-1)/p S/B, its bound.
 /// all_to_all: p/8 S/B for even p. broadcast and reduce: half of the data each way round, S/2B. With cubes that
 /// contribute on their own: as `hierarchical`.
-KERNBENCH_CCL_BUILT_IN(ring) {
-  return kernbench::ccl::grid_algorithm<kernbench::ccl::kRing>(kernbench::ccl::kTopologyKinds.ring_1d);
-}
+KERNBENCH_CCL_BUILT_IN(ring) { return grid_algorithm<kRing>(kTopologyKinds.ring_1d); }
 
 /// All operations on a torus, both dimensions and both directions at once.
 ///
@@ -39,9 +33,7 @@ KERNBENCH_CCL_BUILT_IN(ring) {
 /// the rest on one that goes along the columns first. all_reduce: (p-1)/(2p) S/B on a torus with sides of at least 3,
 /// its bound; D dependent hops in each half. all_to_all: max(w, h)/8 S/B for even sides. With cubes that contribute on
 /// their own: as `hierarchical`.
-KERNBENCH_CCL_BUILT_IN(torus_2d) {
-  return kernbench::ccl::grid_algorithm<kernbench::ccl::kTorus>(kernbench::ccl::kTopologyKinds.torus_2d);
-}
+KERNBENCH_CCL_BUILT_IN(torus_2d) { return grid_algorithm<kTorus>(kTopologyKinds.torus_2d); }
 
 /// All operations on a mesh without wrap-around.
 ///
@@ -49,6 +41,6 @@ KERNBENCH_CCL_BUILT_IN(torus_2d) {
 /// reduce-scatter and an all-gather pay the corners twice; below some size these two are shorter, and are taken.
 /// all_gather and reduce_scatter: (p-1)/(2p) S/B, the bound of a corner. all_to_all: max(w, h)/4 S/B for even sides.
 /// With cubes that contribute on their own: as `hierarchical`.
-KERNBENCH_CCL_BUILT_IN(mesh_2d) {
-  return kernbench::ccl::grid_algorithm<kernbench::ccl::kMesh>(kernbench::ccl::kTopologyKinds.mesh_2d_no_wrap);
-}
+KERNBENCH_CCL_BUILT_IN(mesh_2d) { return grid_algorithm<kMesh>(kTopologyKinds.mesh_2d_no_wrap); }
+
+}  // namespace kernbench::ccl

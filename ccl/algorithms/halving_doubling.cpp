@@ -17,13 +17,12 @@ Plan halving_doubling_plan(const PlanRequest& request) {
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(halving_doubling) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm =
       schedule_algorithm({"halving_doubling", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies},
                          &halving_doubling_plan, &peer_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

@@ -7,21 +7,15 @@
 /// max((G-1)/(E_sips B_sips), (n-1)/(E_cubes B_cubes)) S. reduce_scatter: inside the SIPs to the owner's cube, then
 /// between SIPs there. With one contribution per SIP it is the packing of the SIPs alone.
 namespace kernbench::ccl {
-namespace {
-
-Plan hierarchical_plan(const PlanRequest& request) { return plan_hierarchical("hierarchical", request); }
-
-}  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(hierarchical) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
-  static const Algorithm algorithm =
-      schedule_algorithm({"hierarchical",
-                          bit(CollectiveOp::all_reduce) | bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) |
-                              bit(CollectiveOp::reduce_scatter) | bit(CollectiveOp::all_gather),
-                          kAllScopes, kAllTopologies},
-                         &hierarchical_plan, &machine_links);
+  static const Algorithm algorithm = schedule_algorithm(
+      {"hierarchical",
+       bit(CollectiveOp::all_reduce) | bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) |
+           bit(CollectiveOp::reduce_scatter) | bit(CollectiveOp::all_gather),
+       kAllScopes, kAllTopologies},
+      [](const PlanRequest& request) { return plan_hierarchical("hierarchical", request); }, &machine_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

@@ -21,14 +21,13 @@ void lrab_kernel(Va t_ptr, std::int64_t /*n_elem*/, int cube_w, int cube_h, int 
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(lrab_hierarchical_allreduce) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm = kernel_algorithm<&schedule_kernel_args, &lrab_kernel>(
       {"lrab_hierarchical_allreduce", bit(CollectiveOp::all_reduce), bit(Scope::sip) | bit(Scope::cube),
        topology_bit(kRing1d) | topology_bit(kTorus2d) | topology_bit(kMesh2d)},
       kCubeGrid | kGlobalGrid, kChunkBytes);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

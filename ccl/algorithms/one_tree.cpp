@@ -13,11 +13,8 @@ Plan one_tree_plan(const PlanRequest& request) {
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(one_tree) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm =
       schedule_algorithm({"one_tree",
                           bit(CollectiveOp::all_reduce) | bit(CollectiveOp::reduce) | bit(CollectiveOp::broadcast) |
@@ -26,3 +23,5 @@ KERNBENCH_CCL_BUILT_IN(one_tree) {
                          &one_tree_plan, &machine_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

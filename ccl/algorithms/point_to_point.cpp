@@ -5,10 +5,12 @@
 /// A load, a message and a store for each block: no PE in between, and no load or store at another PE but of what stays
 /// on its rank. Its queues join just the PEs that a call needs. Serves data without copies that cubes of a rank need
 /// not combine.
+namespace kernbench::ccl {
+
 KERNBENCH_CCL_BUILT_IN(point_to_point) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm =
       pe_to_pe_algorithm({"point_to_point", kPeToPeOperations, kAllScopes, kAllTopologies});
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

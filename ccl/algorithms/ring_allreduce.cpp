@@ -16,12 +16,11 @@ void ring_kernel(Va t_ptr, std::int64_t /*n_elem*/, int /*cube_w*/, int /*cube_h
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(ring_allreduce) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm = kernel_algorithm<&schedule_kernel_args, &ring_kernel>(
       {"ring_allreduce", bit(CollectiveOp::all_reduce), bit(Scope::sip), kAllTopologies}, kGlobalRing, kChunkBytes);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl

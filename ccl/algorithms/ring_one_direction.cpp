@@ -24,11 +24,8 @@ Plan ring_one_direction_plan(const PlanRequest& request) {
 }
 
 }  // namespace
-}  // namespace kernbench::ccl
 
 KERNBENCH_CCL_BUILT_IN(ring_one_direction) {
-  using namespace kernbench;
-  using namespace kernbench::ccl;
   static const Algorithm algorithm = schedule_algorithm(
       {"ring_one_direction",
        bit(CollectiveOp::all_reduce) | bit(CollectiveOp::all_gather) | bit(CollectiveOp::reduce_scatter),
@@ -38,3 +35,5 @@ KERNBENCH_CCL_BUILT_IN(ring_one_direction) {
       &ring_one_direction_plan, &ring_links);
   return &algorithm;
 }
+
+}  // namespace kernbench::ccl
