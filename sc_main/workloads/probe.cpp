@@ -1,16 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 #include <stdexcept>
 
 #include "runtime/placement_units.h"
 #include "sc_main/workloads/dma_listener.h"
-#include "sc_main/workloads/edge_shares.h"
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/names.h"
+#include "topology/plan/paths.h"
 #include "topology/plan/plan.h"
 
 namespace kernbench {
@@ -18,6 +20,85 @@ namespace {
 
 namespace po = boost::program_options;
 using Json = nlohmann::ordered_json;
+
+/// Edges that the data of several flows take, to say how much of the machine they use. An edge's name is free text; one
+/// name is one edge.
+class EdgeShares {
+ public:
+  /// `paths`: of `plan`. Both outlive it.
+  EdgeShares(const topology::Plan& plan, const topology::Paths& paths) : plan_(plan), paths_(paths) {}
+
+  /// Data of a read by `pe` out of the slice of `owner`: slice, networks, TCM.
+  void add_read(PeCoord pe, PeCoord owner) {
+    Flow flow;
+    use_slice(flow, owner);
+    use_path(flow, names::hbm_port(owner), names::pe(pe));
+    use(flow, names::pe(pe) + " TCM", plan_.map.rates(pe).tcm.bytes_per_second());
+    flows_.push_back(std::move(flow));
+  }
+  /// Data of a host copy to or from the slice of `owner`, over the SIP's PCIE_EP.
+  void add_host_copy(std::uint16_t sip, PeCoord owner, bool to_device) {
+    const std::string endpoint = plan_.map.name(plan_.map.pcie_ep(sip)), slice = names::hbm_port(owner);
+    Flow flow;
+    use(flow, endpoint + " host", plan_.spec.sip.io.pcie.bytes_per_second);
+    use_path(flow, to_device ? endpoint : slice, to_device ? slice : endpoint);
+    use_slice(flow, owner);
+    flows_.push_back(std::move(flow));
+  }
+
+  /// Narrowest edge of the first flow, in bytes per second.
+  double narrowest() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::string& edge : flows_.front()) least = std::min(least, edges_.at(edge).bytes_per_second);
+    return least;
+  }
+  /// Sum over the flows of each one's fair share (rate / flows on it) of the edge where that is least: where most flows
+  /// share it. Equal flows cannot be faster together.
+  double fair_sum() const {
+    double sum = 0;
+    for (const Flow& flow : flows_) {
+      double share = std::numeric_limits<double>::infinity();
+      for (const std::string& name : flow) {
+        const Edge& edge = edges_.at(name);
+        share = std::min(share, edge.bytes_per_second / edge.flows);
+      }
+      sum += share;
+    }
+    return sum;
+  }
+
+ private:
+  using Flow = std::vector<std::string>;
+  struct Edge {
+    double bytes_per_second = 0;
+    std::uint32_t flows = 0;
+  };
+
+  void use(Flow& flow, const std::string& edge, std::uint64_t bytes_per_second) {
+    if (bytes_per_second == 0) return;  // without a limit of its own
+    Edge& entry = edges_[edge];
+    entry.bytes_per_second = static_cast<double>(bytes_per_second);
+    ++entry.flows;
+    flow.push_back(edge);
+  }
+  void use_path(Flow& flow, const std::string& from, const std::string& to) {
+    const topology::Graph& graph = paths_.graph();
+    const std::vector<std::string> way = paths_.find_path(from, to);
+    for (std::size_t i = 0; i + 1 < way.size(); ++i) {
+      const topology::GraphEdge* edge = graph.edge(graph.find(way[i]), graph.find(way[i + 1]));
+      sc_assert(edge != nullptr);
+      use(flow, way[i] + ">" + way[i + 1], edge->bytes_per_second);
+    }
+  }
+  void use_slice(Flow& flow, PeCoord owner) {
+    use(flow, names::hbm_port(owner) + " slice", plan_.map.rates(owner).hbm_slice.bytes_per_second());
+  }
+
+  const topology::Plan& plan_;
+  const topology::Paths& paths_;
+  std::vector<Flow> flows_;
+  std::map<std::string, Edge> edges_;
+};
 
 /// Issuers that each read `bytes` out of a PE's HBM slice: all of them `target`'s, or each its own.
 struct Case {
