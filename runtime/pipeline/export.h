@@ -5,8 +5,7 @@
 #include <string>
 
 #include "runtime/pipeline/safetensors.h"
-#include "runtime/tp/rope.h"
-#include "tlm/kernel/tl.h"
+#include "runtime/tp/model.h"
 
 namespace kernbench::pipeline {
 
@@ -28,21 +27,13 @@ struct MlpExport {
 /// Decoder layers of a language model, norms first, as tp::TransformerLayer has them: h = x + attention(norm(x)),
 /// y = h + mlp(norm(h)), on `batch` prompts of `length` tokens with nothing before them. Heads and the MLP's columns
 /// are split over `tp` SIPs, layers are dealt to `pp` stages, each on SIPs of its own.
-struct TransformerExport {
-  std::string model;  ///< its name
-  std::int64_t layers = 1, batch = 1, length = 1;
-  std::int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0, mlp_width = 0;
+struct TransformerExport : tp::Model {  // with as many layers as are exported
+  std::int64_t batch = 1, length = 1;
   DType dtype = DType::f16;
-  Activation activation = Activation::silu;
-  bool gated = false, biases = false;
-  bool rms = true;        ///< otherwise layer norms, which have biases
-  double epsilon = 1e-5;  ///< of the norms
-  double rope_theta = 0;  ///< base of rotary positions; 0: heads are not turned
-  tp::RopeScaling rope_scaling;
   int tp = 1, pp = 1;
-  std::string weights_file;  ///< as the document names it
+  std::string weights_file{};  ///< as the document names it
   /// By the names of tp::ModelWeights.
-  std::function<WeightElement(const std::string& name)> weights;
+  std::function<WeightElement(const std::string& name)> weights{};
 };
 
 struct Exported {

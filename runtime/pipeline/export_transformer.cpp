@@ -21,7 +21,7 @@ class TransformerWriter {
         rows_(model.batch * model.length),
         own_heads_(model.heads / model.tp),
         own_kv_heads_(std::max<std::int64_t>(1, model.kv_heads / model.tp)),
-        document_(fmt::format("{} layers of {}, batch {} x {} tokens, TP {}, PP {}", model.layers, model.model,
+        document_(fmt::format("{} layers of {}, batch {} x {} tokens, TP {}, PP {}", model.layers, model.name,
                               model.batch, model.length, model.tp, model.pp),
                   model.tp * model.pp, model.dtype, model.weights_file) {}
 
@@ -92,7 +92,7 @@ class TransformerWriter {
   }
   void list_norm(const std::string& part) {
     weight(part, {model_.width}, {{0, model_.width}});
-    if (!model_.rms) weight(part + ".bias", {model_.width}, {{0, model_.width}});
+    if (model_.norm == tp::NormKind::layer) weight(part + ".bias", {model_.width}, {{0, model_.width}});
   }
   std::string name_in_graph(const std::string& part) const { return fmt::format("layer{}.{}", layer_, part); }
 
@@ -117,7 +117,8 @@ class TransformerWriter {
     const Sizes width{model_.width};
     inputs.push_back(weight(part, width, {{0, model_.width}}));
     const std::string scale = fx.constant(name_in_graph(part));
-    if (model_.rms) return fx.call("norm", "rms_norm.default", {fx.node(x), width, fx.node(scale), model_.epsilon});
+    if (model_.norm == tp::NormKind::rms)
+      return fx.call("norm", "rms_norm.default", {fx.node(x), width, fx.node(scale), model_.epsilon});
     inputs.push_back(weight(part + ".bias", width, {{0, model_.width}}));
     const std::string shift = fx.constant(name_in_graph(part + ".bias"));
     return fx.call("norm", "layer_norm.default", {fx.node(x), width, fx.node(scale), fx.node(shift), model_.epsilon});

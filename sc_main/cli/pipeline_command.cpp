@@ -243,24 +243,11 @@ pipeline::Exported export_layers(const PipelineOptions& options, DType dtype, co
         fmt::format("--prompt is {}", options.prompt),
         fmt::format("model '{}' has a sliding window of {}, and every token sees all before: give {} at most",
                     model.name, model.window, model.window));
-  pipeline::TransformerExport layers;
-  layers.model = model.name;
+  pipeline::TransformerExport layers{model};
   layers.layers = options.layers;
   layers.batch = options.mlp.batch;
   layers.length = options.prompt;
-  layers.width = model.width;
-  layers.heads = model.heads;
-  layers.kv_heads = model.kv_heads;
-  layers.head_dim = model.head_dim;
-  layers.mlp_width = model.mlp_width;
   layers.dtype = dtype;
-  layers.activation = model.activation;
-  layers.gated = model.gated;
-  layers.biases = model.biases;
-  layers.rms = model.norm == tp::NormKind::rms;
-  layers.epsilon = model.epsilon;
-  layers.rope_theta = model.position == tp::PositionKind::rotary ? model.rope_theta : 0;
-  layers.rope_scaling = model.rope_scaling;
   layers.tp = options.mlp.tp;
   layers.pp = options.mlp.pp;
   layers.weights_file = weights;

@@ -60,7 +60,9 @@ class Seeds {
     mlp.up = mlp.down = mlp.up_bias = mlp.down_bias = element;
     add("mlp", export_mlp(mlp));
     TransformerExport layer;
-    layer.model = "m";
+    layer.name = "m";
+    layer.layers = 1;
+    layer.activation = Activation::silu;
     layer.length = 3;
     layer.width = 8;
     layer.heads = layer.kv_heads = 2;
