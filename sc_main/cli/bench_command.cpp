@@ -30,17 +30,13 @@ struct BenchOptions {
   unsigned repeat = 3;
   bool check = false, sample = false;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("fidelity", po::value(&fidelity)->value_name("LEVEL"), "accurate or fast (default: accurate)");
     add("repeat", po::value(&repeat)->value_name("N"), "runs of each; the median counts (default: 3)");
     add("filter", po::value(&filter)->value_name("GLOB"), "only benchmarks of this name, e.g. 'noc_*'");
     add("sample", po::bool_switch(&sample), "leaves out the ones that take a minute");
     add("check", po::bool_switch(&check), "exit code 1 if a bound is missed");
     add("json", po::value(&json)->value_name("FILE|-"), "results as JSON; '-' is standard output");
-    add("help,h", "this text");
-    return options;
   }
 };
 
@@ -154,14 +150,10 @@ nlohmann::ordered_json to_json(const Outcome& one) {
   return json;
 }
 
-int print_help(BenchOptions& options) {
-  fmt::print(
-      "Usage: kernbench bench [OPTIONS]\n\nMeasures the simulator's own speed in user CPU time, each beside a loop of "
-      "the bare SystemC kernel\n(one SC_METHOD on one timed event), so that figures compare across machines.\n\n{}\n"
-      "Example:\n  kernbench bench --filter 'noc_*'\n",
-      help_of(options.describe()));
-  return 0;
-}
+constexpr const char* kBenchUsage =
+    "Usage: kernbench bench [OPTIONS]\n\nMeasures the simulator's own speed in user CPU time, each beside a loop of "
+    "the bare SystemC kernel\n(one SC_METHOD on one timed event), so that figures compare across machines.\n\n{}\n"
+    "Example:\n  kernbench bench --filter 'noc_*'\n";
 
 std::vector<Bench> selected(const BenchOptions& options) {
   const Fidelity fidelity = parse_fidelity(options.fidelity);
@@ -184,8 +176,7 @@ std::vector<Bench> selected(const BenchOptions& options) {
 
 int bench_command(const Arguments& arguments) {
   BenchOptions options;
-  if (asks_for_help(arguments)) return print_help(options);
-  parse(arguments, options.describe());
+  if (!parse_or_help(arguments, kBenchUsage, described(options))) return 0;
   const std::vector<Bench> chosen = selected(options);
   DocumentOutput file(options.json);
 

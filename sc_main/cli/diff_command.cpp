@@ -15,34 +15,25 @@ namespace {
 struct DiffOptions {
   std::string a, b, json, html;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("a", po::value(&a)->value_name("A.json"), "a result of 'kernbench run --json'; also the first argument");
     add("b", po::value(&b)->value_name("B.json"), "another one; also the second argument");
     add("json", po::value(&json)->value_name("FILE|-"), "the differences as JSON");
     add("html", po::value(&html)->value_name("FILE"), "the differences as a page for the browser");
-    add("help,h", "this text");
-    return options;
   }
 };
 
-int print_help(DiffOptions& options) {
-  fmt::print(
-      "Usage: kernbench diff A.json B.json [OPTIONS]\n\nWhat changed from one run to another: settings, configuration "
-      "by dotted key, results row by row (matched by\nwhat they measure: op, size, layer), layers and their kernels, "
-      "energy.\n\n{}\nExample:\n  kernbench run p2p --topology minimal --json a.json\n"
-      "  kernbench run p2p --topology minimal --set cube.noc.clock=\"2 GHz\" --json b.json\n"
-      "  kernbench diff a.json b.json\n",
-      help_of(options.describe()));
-  return 0;
-}
+constexpr const char* kDiffUsage =
+    "Usage: kernbench diff A.json B.json [OPTIONS]\n\nWhat changed from one run to another: settings, configuration "
+    "by dotted key, results row by row (matched by\nwhat they measure: op, size, layer), layers and their kernels, "
+    "energy.\n\n{}\nExample:\n  kernbench run p2p --topology minimal --json a.json\n"
+    "  kernbench run p2p --topology minimal --set cube.noc.clock=\"2 GHz\" --json b.json\n"
+    "  kernbench diff a.json b.json\n";
 }  // namespace
 
 int diff_command(const Arguments& arguments) {
   DiffOptions options;
-  if (asks_for_help(arguments)) return print_help(options);
-  parse(arguments, options.describe(), {"a", "b"});
+  if (!parse_or_help(arguments, kDiffUsage, described(options), {"a", "b"})) return 0;
   if (options.a.empty() || options.b.empty())
     throw UsageError("two result files are wanted", "kernbench diff A.json B.json");
   const nlohmann::ordered_json a = read_result_json(options.a, fmt::format("'{}'", options.a)),

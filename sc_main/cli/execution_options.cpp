@@ -21,8 +21,7 @@ std::uint64_t quantity(const char* option, const std::string& text, Dimension di
 }
 }  // namespace
 
-void ExecutionOptions::add_to(po::options_description& options) {
-  auto add = options.add_options();
+void ExecutionOptions::add_to(po::options_description_easy_init& add) {
   add("jobs,j", po::value(&jobs)->value_name("N"), "points at a time (default: one per core)");
   add("retry-failed", po::bool_switch(&retry_failed), "runs again what has failed before");
   add("point-time", po::value(&time_limit)->value_name("TIME"), "of one point, e.g. '10 s'; wins over the file");

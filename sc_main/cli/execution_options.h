@@ -17,7 +17,7 @@ struct ExecutionOptions {
   unsigned jobs = 0, tasks = 16;
   bool retry_failed = false;
 
-  void add_to(po::options_description& options);
+  void add_to(po::options_description_easy_init& add);
   /// Throws UsageError on options that do not go together.
   void check() const;
   /// Limits of the command line win over those of the file. Throws UsageError.

@@ -26,9 +26,7 @@ namespace {
 struct ReportOptions {
   std::string store, output, sweep, title;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("store", po::value(&store)->value_name("FILE"),
         "results of a sweep or a search, or the JSON of a run; also the first argument");
     add("output,o", po::value(&output)->value_name("FILE.html"),
@@ -36,22 +34,16 @@ struct ReportOptions {
     add("sweep", po::value(&sweep)->value_name("NAME"), "which, if the store holds several");
     add("title", po::value(&title)->value_name("TEXT"),
         "heading of the report (default: the sweep's name, or the run)");
-    add("help,h", "this text");
-    return options;
   }
 };
 
-int print_help(ReportOptions& options) {
-  fmt::print(
-      "Usage: kernbench report STORE|RUN.json [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file "
-      "with summary, scatter and Pareto front,\nparallel coordinates, sensitivity of each axis, convergence of "
-      "searches, and every point with its\nconfiguration and the command that reproduces it. Of a run's JSON: where "
-      "the time went, timeline, the machine, roofline, bounds and what-if,\nas far as the file has them. It needs no "
-      "network.\n\n{}\nExample:\n  kernbench sweep sweep.yaml --store results.sqlite && kernbench report "
-      "results.sqlite -o report.html\n",
-      help_of(options.describe()));
-  return 0;
-}
+constexpr const char* kReportUsage =
+    "Usage: kernbench report STORE|RUN.json [OPTIONS]\n\nDraws the results of a sweep or a search: one HTML file "
+    "with summary, scatter and Pareto front,\nparallel coordinates, sensitivity of each axis, convergence of "
+    "searches, and every point with its\nconfiguration and the command that reproduces it. Of a run's JSON: where "
+    "the time went, timeline, the machine, roofline, bounds and what-if,\nas far as the file has them. It needs no "
+    "network.\n\n{}\nExample:\n  kernbench sweep sweep.yaml --store results.sqlite && kernbench report "
+    "results.sqlite -o report.html\n";
 
 /// The sweep that is meant: the one named, else the only sweep, else the only search.
 std::string choose(const std::vector<report::StoredSweep>& stored, const ReportOptions& options) {
@@ -112,8 +104,7 @@ int report_run(const ReportOptions& options) {
 
 int report_command(const Arguments& arguments) {
   ReportOptions options;
-  if (asks_for_help(arguments)) return print_help(options);
-  parse(arguments, options.describe(), {"store"});
+  if (!parse_or_help(arguments, kReportUsage, described(options), {"store"})) return 0;
   if (options.store.empty()) throw UsageError("no store given", "name the file that 'kernbench sweep' has written");
   if (options.output.empty()) options.output = std::filesystem::path(options.store).replace_extension(".html").string();
   refuse_same_files({{"the store", options.store}, {"--output", options.output}});

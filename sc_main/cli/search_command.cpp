@@ -33,9 +33,7 @@ struct SearchOptions {
   ExecutionOptions execution;
   bool quiet = false, no_progress = false;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     const auto number = [](auto& target, const char* name) {
       using Number = typename std::decay_t<decltype(target)>::value_type;
       return po::value<Number>()->value_name(name)->notifier([&target](Number value) { target = value; });
@@ -48,25 +46,19 @@ struct SearchOptions {
     add("population", number(population, "N"), "a multiple of 4 (default: a fifth of the points, 8 to 40)");
     add("generations", number(generations, "N"), "ends earlier after so many (default: when the points are run)");
     add("seed", number(seed, "N"), "of the search; the same seed takes the same way (default: 1)");
-    execution.add_to(options);
+    execution.add_to(add);
     add("json", po::value(&json)->value_name("FILE|-"), "generations and front as JSON; '-' is standard output");
     add("quiet,q", po::bool_switch(&quiet), "the front only");
     add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");
-    add("help,h", "this text");
-    return options;
   }
 };
 
-int print_help(SearchOptions& options) {
-  fmt::print(
-      "Usage: kernbench search FILE [OPTIONS]\n\nLooks for the Pareto front of a sweep file's objectives without "
-      "running all of its grid. The store\nis shared with 'kernbench sweep': what is there is not run again, and an "
-      "interrupted search goes on.\nThe file's key 'search' may set algorithm, points, population, generations, seed "
-      "and reference;\noptions win. Exit code 6: points failed.\n\n{}\nExample:\n  kernbench search sweep.yaml "
-      "--points 60 --seed 7\n",
-      help_of(options.describe()));
-  return 0;
-}
+constexpr const char* kSearchUsage =
+    "Usage: kernbench search FILE [OPTIONS]\n\nLooks for the Pareto front of a sweep file's objectives without "
+    "running all of its grid. The store\nis shared with 'kernbench sweep': what is there is not run again, and an "
+    "interrupted search goes on.\nThe file's key 'search' may set algorithm, points, population, generations, seed "
+    "and reference;\noptions win. Exit code 6: points failed.\n\n{}\nExample:\n  kernbench search sweep.yaml "
+    "--points 60 --seed 7\n";
 
 class SearchCommand {
  public:
@@ -218,8 +210,7 @@ class SearchCommand {
 
 int search_command(const Arguments& arguments) {
   SearchOptions options;
-  if (asks_for_help(arguments)) return print_help(options);
-  parse(arguments, options.describe(), {"file"});
+  if (!parse_or_help(arguments, kSearchUsage, described(options), {"file"})) return 0;
   if (options.file.empty()) throw UsageError("no sweep file given", "see 'kernbench search --help'");
   options.execution.check();
   return SearchCommand(std::move(options)).execute();

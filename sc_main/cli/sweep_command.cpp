@@ -31,16 +31,14 @@ struct SweepOptions {
   ExecutionOptions execution;
   bool dry_run = false, resume = false, quiet = false, no_progress = false;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("file", po::value(&file)->value_name("FILE"), "the sweep file; also without its name");
     add("store,o", po::value(&store)->value_name("FILE"),
         "where results go and are found again (default: beside the sweep file, with .sqlite at the end)");
     add("dry-run", po::bool_switch(&dry_run), "lists the points and checks that each could start; runs none");
     add("resume", po::bool_switch(&resume),
         "goes on with a store that must be there; without it, too, only what is missing runs");
-    execution.add_to(options);
+    execution.add_to(add);
     add("worker", po::value(&worker)->value_name("PLAN"), "internal: runs a part of a sweep for --executor");
     add("results", po::value(&results)->value_name("FILE|-"), "internal: where --worker writes");
     add("csv", po::value(&csv)->value_name("FILE|-"), "the results as CSV");
@@ -50,8 +48,6 @@ struct SweepOptions {
     add("quiet,q", po::bool_switch(&quiet), "no progress and no list of failed points");
     add("no-progress", po::bool_switch(&no_progress), "no progress");
     add("color", po::value(&color)->value_name("auto|never"), "colours on standard error (default: auto)");
-    add("help,h", "this text");
-    return options;
   }
 
   void check() const {
@@ -80,17 +76,12 @@ struct SweepOptions {
   bool progress_wanted() const { return !quiet && !no_progress; }
 };
 
-int print_help() {
-  SweepOptions options;
-  fmt::print(
-      "Usage: kernbench sweep FILE [OPTIONS]\n       kernbench sweep --export STORE --csv FILE|-\n\n"
-      "Runs every point of a sweep file, each in a process of its own, and keeps the results in a store; run again, "
-      "it\n"
-      "does what is missing. docs/sweep.md describes the file.\n\n{}\nExample:\n"
-      "  kernbench sweep docs/examples/sweep.yaml --store sweep.sqlite\n",
-      help_of(options.describe()));
-  return 0;
-}
+constexpr const char* kSweepUsage =
+    "Usage: kernbench sweep FILE [OPTIONS]\n       kernbench sweep --export STORE --csv FILE|-\n\n"
+    "Runs every point of a sweep file, each in a process of its own, and keeps the results in a store; run again, "
+    "it\n"
+    "does what is missing. docs/sweep.md describes the file.\n\n{}\nExample:\n"
+    "  kernbench sweep docs/examples/sweep.yaml --store sweep.sqlite\n";
 
 void list_points(const SweepFile& file, const PointMaker& maker, const std::vector<Point>& all) {
   std::vector<std::size_t> widths;
@@ -244,10 +235,8 @@ int run_sweep(const SweepOptions& options) {
 }  // namespace
 
 int sweep_command(const Arguments& arguments) {
-  if (asks_for_help(arguments)) return print_help();
   SweepOptions options;
-  const po::options_description described = options.describe();
-  parse(arguments, described, {"file"});
+  if (!parse_or_help(arguments, kSweepUsage, described(options), {"file"})) return 0;
   options.check();
   if (!options.worker.empty()) {
     const Interrupt interrupt;

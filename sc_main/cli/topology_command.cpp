@@ -46,9 +46,7 @@ struct TopologyOptions {
   int stage = 2;
   std::vector<std::string> sets;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("stage", po::value(&stage)->value_name("1..6"), "which stage to show (default: 2)");
     add("view", po::value(&view)->value_name("VIEW"), "system, sip, cube or pe");
     add("format", po::value(&format)->value_name("dot|svg|json"), "of a view (default: dot)");
@@ -56,8 +54,6 @@ struct TopologyOptions {
     add("what", po::value(&what)->value_name("WHAT"), "what to export: config, cube-mesh or schema (default: config)");
     add("set", po::value(&sets)->value_name("KEY=VALUE")->composing(), "changes a value of the topology; repeatable");
     add("output,o", po::value(&output)->value_name("FILE"), "instead of standard output");
-    add("help,h", "this text");
-    return options;
   }
 };
 
@@ -145,15 +141,15 @@ std::string export_it(const TopologyOptions& options) {
 
 int topology_command(const Arguments& arguments) {
   TopologyOptions options;
-  const po::options_description described = options.describe();
+  const po::options_description shown = described(options);
   if (asks_for_help(arguments) || arguments.empty()) {
     if (arguments.empty())
       throw UsageError("no action given", "kernbench topology show|check|export; see 'kernbench topology --help'");
-    fmt::print("{}{}\n{}", kTopologyUsage, help_of(described), kExample);
+    fmt::print("{}{}\n{}", kTopologyUsage, help_of(shown), kExample);
     return 0;
   }
   po::options_description all;
-  all.add(described);
+  all.add(shown);
   all.add_options()("action", po::value(&options.action))("machine", po::value(&options.machine));
   const Parsed parsed = parse(arguments, all, {"action", "machine"});
   const std::vector<std::string> actions{"show", "check", "export"};

@@ -117,9 +117,7 @@ struct TuneOptions {
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   bool quiet = false;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("ops", po::value(&ops)->value_name("LIST"),
         "operations, joined by commas (default: all_reduce,all_gather,reduce_scatter,all_to_all)");
     add("minbytes,b", po::value(&sizes.least)->default_value("1K"), "smallest size of f32, as nccl-tests counts it");
@@ -135,8 +133,6 @@ struct TuneOptions {
         "ccl.yaml to write, for --ccl of later runs (default: standard output)");
     add("jobs", po::value(&jobs)->value_name("N"), "processes at a time (default: one per core)");
     add("quiet,q", po::bool_switch(&quiet), "no table on standard error");
-    add("help,h", "this text");
-    return options;
   }
 };
 
@@ -346,7 +342,7 @@ int print_help(TuneOptions& options) {
   fmt::print(
       "\n{}\nExample:\n  kernbench tune --topology minimal --set system.sips.count=2 --ops all_reduce -e 4K -o "
       "tuned.yaml\n",
-      help_of(options.describe()) + "\n" + help_of(options.machine.describe()));
+      help_of(described(options)) + "\n" + help_of(options.machine.describe()));
   return 0;
 }
 
@@ -355,7 +351,7 @@ int print_help(TuneOptions& options) {
 int tune_command(const Arguments& arguments) {
   TuneOptions options;
   if (asks_for_help(arguments)) return print_help(options);
-  po::options_description all = options.describe();
+  po::options_description all = described(options);
   all.add(options.machine.describe());
   parse(arguments, all);
   return Tuning(std::move(options)).execute();

@@ -39,9 +39,7 @@ struct ValidateOptions {
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   bool sample = false, quiet = false, no_progress = false;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("domain", po::value(&domain), "what to hold against its references; also the first argument");
     add("reference", po::value(&reference)->value_name("DIR"),
         "folder of tables: one folder per domain, or the tables of this one (default: the tool's own)");
@@ -55,8 +53,6 @@ struct ValidateOptions {
     add("quiet,q", po::bool_switch(&quiet), "only the cases outside their limits, and the summary");
     add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");
     add("color", po::value(&color)->value_name("auto|never"), "colours on standard error (default: auto)");
-    add("help,h", "this text");
-    return options;
   }
 };
 
@@ -75,7 +71,7 @@ int print_help(ValidateOptions& options) {
       "Usage: kernbench validate DOMAIN [OPTIONS]\n\nRuns the cases of reference tables and closed forms and "
       "compares.\n\nDomains:\n");
   for (const Domain& domain : validate::domains()) show_format("  {:<18}{}\n", domain.name, domain.help);
-  show_format("\n{}\nExample:\n  kernbench validate noc --sample\n", help_of(options.describe()));
+  show_format("\n{}\nExample:\n  kernbench validate noc --sample\n", help_of(described(options)));
   return 0;
 }
 
@@ -255,7 +251,7 @@ class Validation {
 int validate_command(const Arguments& arguments) {
   ValidateOptions options;
   if (asks_for_help(arguments)) return print_help(options);
-  parse(arguments, options.describe(), {"domain"});
+  parse(arguments, described(options), {"domain"});
   return Validation(std::move(options)).execute();
 }
 

@@ -25,9 +25,7 @@ struct WhatIfOptions {
   unsigned jobs = 0;
   bool all_keys = false, pairs = false, quiet = false, no_progress = false;
 
-  po::options_description describe() {
-    po::options_description options("Options");
-    auto add = options.add_options();
+  void add_to(po::options_description_easy_init& add) {
     add("result", po::value(&file)->value_name("RESULT.json"),
         "what 'kernbench run --json' wrote; also the first argument");
     add("keys", po::value(&keys)->value_name("GLOB")->composing(),
@@ -45,23 +43,17 @@ struct WhatIfOptions {
     add("quiet,q", po::bool_switch(&quiet), "no table");
     add("no-progress", po::bool_switch(&no_progress), "no progress line on a terminal");
     add("color", po::value(&color)->value_name("auto|never"), "colours on standard error (default: auto)");
-    add("help,h", "this text");
-    return options;
   }
 };
 
-int print_help(WhatIfOptions& options) {
-  fmt::print(
-      "Usage: kernbench what-if RESULT.json [OPTIONS]\n\nDoes the run of a result file again with each value of its "
-      "machine twice as good (rates, widths, buffers,\nslots and units doubled, times and cycles halved), and ranks "
-      "the keys of the topology by the time that they\nsave. The schema of the topology says which values there are; "
-      "those that no legal machine can have are named\nas refused. Whole parts are tried first: keys of a part that "
-      "changes nothing are left out.\n\n{}\nExample:\n  kernbench run all_reduce -b 16K -e 16K --topology ring8 --json "
-      "run.json\n"
-      "  kernbench what-if run.json --keys 'system.*'\n",
-      help_of(options.describe()));
-  return 0;
-}
+constexpr const char* kWhatIfUsage =
+    "Usage: kernbench what-if RESULT.json [OPTIONS]\n\nDoes the run of a result file again with each value of its "
+    "machine twice as good (rates, widths, buffers,\nslots and units doubled, times and cycles halved), and ranks "
+    "the keys of the topology by the time that they\nsave. The schema of the topology says which values there are; "
+    "those that no legal machine can have are named\nas refused. Whole parts are tried first: keys of a part that "
+    "changes nothing are left out.\n\n{}\nExample:\n  kernbench run all_reduce -b 16K -e 16K --topology ring8 --json "
+    "run.json\n"
+    "  kernbench what-if run.json --keys 'system.*'\n";
 
 nlohmann::ordered_json ranked(compare::WhatIf what, const Terminal& terminal, bool progress) {
   const Interrupt interrupt;
@@ -85,8 +77,7 @@ nlohmann::ordered_json try_what_if(const Run& run, const topology::Resolved& res
 
 int what_if_command(const Arguments& arguments) {
   WhatIfOptions options;
-  if (asks_for_help(arguments)) return print_help(options);
-  parse(arguments, options.describe(), {"result"});
+  if (!parse_or_help(arguments, kWhatIfUsage, described(options), {"result"})) return 0;
   if (options.file.empty()) throw UsageError("no result file given", "name a file that 'kernbench run --json' wrote");
   compare::WhatIf what;
   what.measure = compare::parse_time_of(options.measure);

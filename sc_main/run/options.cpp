@@ -454,6 +454,14 @@ std::string help_of(const po::options_description& options) {
   return text.str();
 }
 
+bool parse_or_help(const Arguments& arguments, const char* usage, const po::options_description& options,
+                   const std::vector<std::string>& positional) {
+  const bool help = asks_for_help(arguments);
+  if (help) fmt::print(fmt::runtime(usage), help_of(options));
+  if (!help) parse(arguments, options, positional);
+  return !help;
+}
+
 std::size_t misnamed_workload(const std::vector<std::string>& arguments) {
   CommonOptions common;
   MachineOptions machine;

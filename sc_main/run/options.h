@@ -92,6 +92,19 @@ bool asks_for_help(const Arguments& arguments);
 /// The options as --help lists them.
 std::string help_of(const po::options_description& options);
 
+/// What a command takes, by its add_to(), and --help.
+template <class Options>
+po::options_description described(Options& options) {
+  po::options_description all("Options");
+  auto add = all.add_options();
+  options.add_to(add);
+  add("help,h", "this text");
+  return all;
+}
+/// Parses as parse() does, unless help is asked for: then shows `usage`, with the options for its "{}"; false.
+bool parse_or_help(const Arguments& arguments, const char* usage, const po::options_description& options,
+                   const std::vector<std::string>& positional = {});
+
 /// Whether an option, by its long name, decides the result; outputs, display and test options do not.
 bool decides_result(const std::string& option);
 
