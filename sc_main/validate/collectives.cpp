@@ -191,17 +191,12 @@ class RingGroup {
     for (const OneDirectionRing& ring : runs_) {
       group.runs.push_back([ring] { return Figures{run_one_direction_ring(ring).ns}; });
     }
-    group.verdict = [lines = lines_, limit = limit_](const std::vector<Figures>& figures) {
-      Judged judged;
-      for (const Line& line : lines) {
-        double ns = line.runs.empty() ? std::numeric_limits<double>::quiet_NaN() : 0;
-        for (const std::size_t run : line.runs) ns += figures[run].at(0);
-        judged.cases.push_back(line.unjudged.empty()
-                                   ? judge(line.name, "time_ns", line.reference, ns, limit)
-                                   : report(line.name, "time_ns", line.reference, ns, limit, line.unjudged));
-      }
-      return judged;
-    };
+    group.verdict = case_by_case(lines_.size(), [lines = lines_, limit = limit_](std::size_t i, const auto& figures) {
+      const Line& line = lines[i];
+      double ns = line.runs.empty() ? std::numeric_limits<double>::quiet_NaN() : 0;
+      for (const std::size_t run : line.runs) ns += figures[run].at(0);
+      return judge(line.name, "time_ns", line.reference, ns, limit, line.unjudged);
+    });
     return group;
   }
 
@@ -310,17 +305,13 @@ Group tacos(const Table& table, const Request& request) {
     }
     lines.push_back(std::move(line));
   }
-  group.verdict = [lines](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (const Line& line : lines) {
-      const double ns = line.run ? figures[*line.run].at(0) : std::numeric_limits<double>::quiet_NaN();
-      judged.cases.push_back(line.unjudged.empty()
-                                 ? judge(line.name, "time_ns", line.reference_ns, ns, kSynthesisLimit)
-                                 : report(line.name, "time_ns", line.reference_ns, ns, kSynthesisLimit, line.unjudged));
-      judged.cases.back().less_is_fine = true;
-    }
-    return judged;
-  };
+  group.verdict = case_by_case(lines.size(), [lines](std::size_t i, const auto& figures) {
+    const Line& line = lines[i];
+    const double ns = line.run ? figures[*line.run].at(0) : std::numeric_limits<double>::quiet_NaN();
+    Case found = judge(line.name, "time_ns", line.reference_ns, ns, kSynthesisLimit, line.unjudged);
+    found.less_is_fine = true;
+    return found;
+  });
   return group;
 }
 

@@ -176,16 +176,10 @@ Group group(const std::string& name, const Array& array, bool composite, const s
       group.runs.push_back([gemm] { return Figures{static_cast<double>(run_bare_gemm(gemm)) / kPsPerCycle}; });
     }
   }
-  group.verdict = [expected, unjudged](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const auto& [name, cycles] = expected[i];
-      judged.cases.push_back(unjudged.empty()
-                                 ? judge(name, "array_cycles", cycles, figures[i].at(0), kGemmLimit)
-                                 : report(name, "array_cycles", cycles, figures[i].at(0), kGemmLimit, unjudged));
-    }
-    return judged;
-  };
+  group.verdict = case_by_case(expected.size(), [expected, unjudged](std::size_t i, const auto& figures) {
+    const auto& [name, cycles] = expected[i];
+    return judge(name, "array_cycles", cycles, figures[i].at(0), kGemmLimit, unjudged);
+  });
   return group;
 }
 

@@ -173,15 +173,12 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
                                         std::vector<Case>& cases) {
     const double bytes = static_cast<double>(table.integer(row, "n_bursts_32B")) * 32;
     const double reference = bytes / table.number(row, "sim_cycles_ck"), measured = bytes / figures[kClocks];
-    if (refresh(table, row) == RefreshPolicy::per_bank) {
-      cases.push_back(report(name, "bandwidth_bytes_per_ck", reference, measured, limit,
-                             "per-bank refresh: the reference's README calls these rows indicative"));
-    } else {
-      cases.push_back(judge(name, "bandwidth_bytes_per_ck", reference, measured, limit));
-    }
+    const bool per_bank = refresh(table, row) == RefreshPolicy::per_bank;
+    cases.push_back(judge(name, "bandwidth_bytes_per_ck", reference, measured, limit,
+                          per_bank ? "per-bank refresh: the reference's README calls these rows indicative" : ""));
     if (table.empty(row, "avg_read_lat_ns")) return;
-    cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
-                           "latency of a saturated stream"));
+    cases.push_back(judge(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
+                          "latency of a saturated stream"));
   };
   return row_by_row(table, request, 23, stream, judge_row);
 }
@@ -222,17 +219,13 @@ Group dramsys(const Table& table, const HbmDevices& devices, const Request& requ
     // CK is 1 ns in both sets.
     const double reference = bytes / table.number(row, "sim_ns"), measured = bytes / figures[kClocks];
     const double limit = fast ? kFastLimit : table.text(row, "timing_set") == "R" ? kDramSysR : kDramSysD;
-    const bool modelled = table.text(row, "scheduler") == "FrFcfs" && table.text(row, "buffer") == "Shared";
-    if (modelled) {
-      cases.push_back(judge(name, "bandwidth_gbps", reference, measured, limit));
-    } else {
-      cases.push_back(report(name, "bandwidth_gbps", reference, measured, limit,
-                             "policy " + table.text(row, "scheduler") + "/" + table.text(row, "buffer") +
-                                 " is not modelled: measured with FrFcfs/Shared"));
-    }
+    const std::string policy = table.text(row, "scheduler") + "/" + table.text(row, "buffer");
+    const bool modelled = policy == "FrFcfs/Shared";
+    cases.push_back(judge(name, "bandwidth_gbps", reference, measured, limit,
+                          modelled ? "" : "policy " + policy + " is not modelled: measured with FrFcfs/Shared"));
     if (table.empty(row, "avg_read_lat_ns") || !modelled) return;
-    cases.push_back(report(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
-                           "latency of a saturated stream"));
+    cases.push_back(judge(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
+                          "latency of a saturated stream"));
   };
   return row_by_row(table, request, 9, stream, judge_row);
 }
@@ -289,17 +282,11 @@ Group latency_single(const Table& table, const HbmDevices& devices, const Reques
       return Figures{run_bare_stream(c).script_ns.back() * 1e-9 * ck_hz};
     });
   }
-  group.verdict = [table, rows](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::string name =
-          table.name() + "/" + table.text(rows[i], "device_grade") + "/" + table.text(rows[i], "case");
-      // Exact to the clock: what is left is the rounding of half clocks to picoseconds.
-      judged.cases.push_back(judge(name, "latency_ck", table.number(rows[i], "formula_ck"),
-                                   std::round(figures[i][0] * 100) / 100, 0.0005));
-    }
-    return judged;
-  };
+  group.verdict = case_by_case(rows.size(), [table, rows](std::size_t i, const auto& figures) {
+    // Exact to the clock: what is left is the rounding of half clocks to picoseconds.
+    return judge(table.name() + "/" + table.text(rows[i], "device_grade") + "/" + table.text(rows[i], "case"),
+                 "latency_ck", table.number(rows[i], "formula_ck"), std::round(figures[i][0] * 100) / 100, 0.0005);
+  });
   return group;
 }
 
@@ -322,8 +309,8 @@ Group closed_loop(const Table& table, const HbmDevices& devices, const Request& 
     const double measured = 20'000.0 * c.burst_bytes / figures[kClocks] / peak_bytes_per_ck;
     cases.push_back(judge(name, "fraction_of_peak", table.number(row, "frac_peak"), measured, limit));
     const double latency = table.number(row, "avg_read_lat_ns");
-    cases.push_back(fast ? report(name, "avg_read_lat_ns", latency, figures[kMean], limit, "latency of grade fast")
-                         : judge(name, "avg_read_lat_ns", latency, figures[kMean], limit));
+    cases.push_back(
+        judge(name, "avg_read_lat_ns", latency, figures[kMean], limit, fast ? "latency of grade fast" : ""));
   };
   return row_by_row(table, request, 11, stream, judge_row);
 }
@@ -346,13 +333,10 @@ Group open_loop(const Table& table, const HbmDevices& devices, const Request& re
     const bool fixed = table.text(row, "arrivals") == "fixed";
     for (const auto& [metric, figure] : {std::pair<const char*, Figure>{"avg_read_lat_from_acceptance_ns", kMean},
                                          {"avg_read_lat_from_arrival_ns", kFromArrival}}) {
-      const double reference = table.number(row, metric), measured = figures[figure];
-      if (fixed && !fast) {
-        cases.push_back(judge(name, metric, reference, measured, limit));
-      } else {
-        cases.push_back(report(name, metric, reference, measured, limit,
-                               fast ? "latency of grade fast" : "the random arrivals of the reference are not known"));
-      }
+      cases.push_back(judge(name, metric, table.number(row, metric), figures[figure], limit,
+                            fast    ? "latency of grade fast"
+                            : fixed ? ""
+                                    : "the random arrivals of the reference are not known"));
     }
   };
   return row_by_row(table, request, 6, stream, judge_row);

@@ -59,22 +59,16 @@ std::string row_name(const Curve& curve, const Row& row) { return fmt::format("{
 /// Latencies are never compared in saturated rows, where they grow with the length of the run.
 void judge_latency(const Curve& curve, const Row& row, double measured, std::vector<Case>& cases) {
   if (row.saturated) return;
-  const std::string name = row_name(curve, row);
   const double highest = kJudgedUpTo * curve.saturation.value_or(curve.capacity);
-  if (row.stable && row.load <= highest * (1 + 1e-9))
-    cases.push_back(judge(name, kLatency, row.latency, measured, curve.limits.latency));
-  else
-    cases.push_back(report(name, kLatency, row.latency, measured, curve.limits.latency,
-                           "above 0.8 of saturation, where seeds decide"));
+  const bool settled = row.stable && row.load <= highest * (1 + 1e-9);
+  cases.push_back(judge(row_name(curve, row), kLatency, row.latency, measured, curve.limits.latency,
+                        settled ? "" : "above 0.8 of saturation, where seeds decide"));
 }
 
 void judge_accepted(const Curve& curve, const Row& row, double measured, std::vector<Case>& cases) {
   if (!row.saturated) return;
-  const std::string name = row_name(curve, row);
-  if (curve.fast)
-    cases.push_back(report(name, kAccepted, row.accepted, measured, curve.limits.accepted, "grade fast has no limit"));
-  else
-    cases.push_back(judge(name, kAccepted, row.accepted, measured, curve.limits.accepted));
+  cases.push_back(judge(row_name(curve, row), kAccepted, row.accepted, measured, curve.limits.accepted,
+                        curve.fast ? "grade fast has no limit" : ""));
 }
 
 void judge_saturation(const Curve& curve, const std::vector<std::vector<double>>& by_seed, std::vector<Case>& cases) {

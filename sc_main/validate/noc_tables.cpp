@@ -136,17 +136,11 @@ Group credit_loop_group(const Table& table, const Request& request) {
                       table.number(i, kAccepted));
     group.runs.push_back(mesh_run(mesh));
   }
-  group.verdict = [rows, fast = request.fast](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto& [name, reference] = rows[i];
-      const double measured = MeshFigures(figures[i]).accepted;
-      judged.cases.push_back(
-          fast ? report(name, kAccepted, reference, measured, kFastNoc.accepted, "grade fast has no limit")
-               : judge(name, kAccepted, reference, measured, kAccurateNoc.accepted));
-    }
-    return judged;
-  };
+  group.verdict = case_by_case(rows.size(), [rows, fast = request.fast](std::size_t i, const auto& figures) {
+    const auto& [name, reference] = rows[i];
+    return judge(name, kAccepted, reference, MeshFigures(figures[i]).accepted,
+                 (fast ? kFastNoc : kAccurateNoc).accepted, fast ? "grade fast has no limit" : "");
+  });
   return group;
 }
 
@@ -182,15 +176,12 @@ Group zero_load_group(const Table& table, const Request& request) {
     rows.push_back({fmt::format("{}/flits={},links={}", table.name(), flits, links), at->second, links,
                     table.number(i, "min_packet_latency_cycles")});
   }
-  group.verdict = [rows](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (const Row& row : rows) {
-      const Figures& all = figures[row.run];
-      const double measured = 2 + row.links < all.size() ? all[2 + row.links] : 0;
-      judged.cases.push_back(judge(row.name, "min_packet_latency_cycles", row.reference, measured, 0));
-    }
-    return judged;
-  };
+  group.verdict = case_by_case(rows.size(), [rows](std::size_t i, const auto& figures) {
+    const Row& row = rows[i];
+    const Figures& all = figures[row.run];
+    const double measured = 2 + row.links < all.size() ? all[2 + row.links] : 0;
+    return judge(row.name, "min_packet_latency_cycles", row.reference, measured, 0);
+  });
   return group;
 }
 
@@ -230,18 +221,12 @@ Group seed_noise_group(const Table& table, const Request& request) {
     for (mesh.seed = 1; mesh.seed <= kSeeds; ++mesh.seed) group.runs.push_back(mesh_run(mesh));
   }
   const double limit = (request.fast ? kFastNoc : kAccurateNoc).latency;
-  group.verdict = [rows, limit](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      double sum = 0;
-      for (unsigned seed = 0; seed < kSeeds; ++seed) sum += MeshFigures(figures[i * kSeeds + seed]).latency;
-      const Row& row = rows[i];
-      judged.cases.push_back(row.judged ? judge(row.name, kLatency, row.reference, sum / kSeeds, limit)
-                                        : report(row.name, kLatency, row.reference, sum / kSeeds, limit,
-                                                 "above 0.8 of saturation, where seeds decide"));
-    }
-    return judged;
-  };
+  group.verdict = case_by_case(rows.size(), [rows, limit](std::size_t i, const auto& figures) {
+    double sum = 0;
+    for (unsigned seed = 0; seed < kSeeds; ++seed) sum += MeshFigures(figures[i * kSeeds + seed]).latency;
+    return judge(rows[i].name, kLatency, rows[i].reference, sum / kSeeds, limit,
+                 rows[i].judged ? "" : "above 0.8 of saturation, where seeds decide");
+  });
   return group;
 }
 
@@ -283,14 +268,14 @@ Case report_sensitivity(const SensitivityRow& row, const std::vector<Figures>& f
   const char* metric = saturated ? kAccepted : kLatency;
   const double reference = saturated ? row.accepted : row.latency, limit = saturated ? limits.accepted : limits.latency;
   if (!row.first_run)
-    return report(row.name, metric, reference, std::numeric_limits<double>::quiet_NaN(), limit,
-                  "the model does not have this setting");
+    return judge(row.name, metric, reference, std::numeric_limits<double>::quiet_NaN(), limit,
+                 "the model does not have this setting");
   double sum = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     const MeshFigures found(figures[*row.first_run + seed]);
     sum += saturated ? found.accepted : found.latency;
   }
-  return report(row.name, metric, reference, sum / kSeeds, limit, "single settings, for which no limit is set");
+  return judge(row.name, metric, reference, sum / kSeeds, limit, "single settings, for which no limit is set");
 }
 }  // namespace
 
@@ -329,11 +314,9 @@ Group sensitivity_group(const Table& table, const Request& request) {
     }
     rows.push_back(std::move(row));
   }
-  group.verdict = [rows, fast = request.fast](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (const SensitivityRow& row : rows) judged.cases.push_back(report_sensitivity(row, figures, fast));
-    return judged;
-  };
+  group.verdict = case_by_case(rows.size(), [rows, fast = request.fast](std::size_t i, const auto& figures) {
+    return report_sensitivity(rows[i], figures, fast);
+  });
   return group;
 }
 

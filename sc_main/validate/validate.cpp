@@ -7,17 +7,11 @@
 
 namespace kernbench::validate {
 
-Case judge(std::string name, std::string metric, double reference, double measured, double limit) {
-  Case result{std::move(name), std::move(metric), reference, measured, 0, limit, true, {}, false};
+Case judge(std::string name, std::string metric, double reference, double measured, double limit, std::string reason) {
+  const bool judged = reason.empty();
+  Case result{std::move(name), std::move(metric), reference, measured, 0, limit, judged, std::move(reason), false};
   if (measured != reference)
     result.error = reference == 0 ? std::numeric_limits<double>::infinity() : measured / reference - 1;
-  return result;
-}
-
-Case report(std::string name, std::string metric, double reference, double measured, double limit, std::string reason) {
-  Case result = judge(std::move(name), std::move(metric), reference, measured, limit);
-  result.judged = false;
-  result.reason = std::move(reason);
   return result;
 }
 

@@ -24,11 +24,10 @@ struct Case {
   bool within() const { return error <= limit && (less_is_fine || error >= -limit); }
 };
 
-/// A case that is judged. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else
-/// infinite.
-Case judge(std::string name, std::string metric, double reference, double measured, double limit);
-/// A case that is reported only; `reason` says why.
-Case report(std::string name, std::string metric, double reference, double measured, double limit, std::string reason);
+/// A case. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else infinite. `reason`: why
+/// it is reported only; empty: it is judged.
+Case judge(std::string name, std::string metric, double reference, double measured, double limit,
+           std::string reason = {});
 
 /// The errors of all judged cases, a series per metric, between their limits.
 Plot error_plot(const std::string& domain, const std::vector<Case>& cases);
@@ -53,6 +52,16 @@ struct Group {
   /// Rows of the table that this version does not know how to run: where, and why. The others are run all the same.
   std::vector<std::string> skipped{};
 };
+
+/// A verdict of `count` cases; `case_of(i, figures of all runs)` is the i-th.
+template <class CaseOf>
+auto case_by_case(std::size_t count, CaseOf case_of) {
+  return [count, case_of](const std::vector<Figures>& figures) {
+    Judged judged;
+    for (std::size_t i = 0; i < count; ++i) judged.cases.push_back(case_of(i, figures));
+    return judged;
+  };
+}
 
 /// What the command line asks for.
 struct Request {

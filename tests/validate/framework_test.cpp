@@ -28,7 +28,7 @@ TEST(Case, ErrorIsRelativeAndTheLimitHoldsOnBothSides) {
   EXPECT_TRUE(judge("c", "m", 0, 0, 0).within());
   EXPECT_FALSE(judge("c", "m", 0, 1, 0.5).within());
   EXPECT_FALSE(judge("c", "m", 1, std::nan(""), 0.5).within());
-  EXPECT_FALSE(report("c", "m", 1, 2, 0.5, "why").judged);
+  EXPECT_FALSE(judge("c", "m", 1, 2, 0.5, "why").judged);
 }
 
 TEST(ProcessPool, ReturnsFiguresInTheOrderOfTheRuns) {
@@ -124,7 +124,7 @@ TEST(Plot, SurvivesPointsThatCannotBeDrawn) {
 
 TEST(ErrorPlot, HasTheJudgedCasesOfEachMetricBetweenTheirLimits) {
   const Plot plot = error_plot("links", {judge("a", "ns", 100, 101, 0.01), judge("b", "gbps", 10, 9.5, 0.05),
-                                         report("c", "ns", 1, 2, 0.01, "why"), judge("d", "ns", 100, 98, 0.03)});
+                                         judge("c", "ns", 1, 2, 0.01, "why"), judge("d", "ns", 100, 98, 0.03)});
   EXPECT_EQ(plot.file, "links_errors");
   ASSERT_EQ(plot.series.size(), 6u);  // per metric: errors, and the two limits
   EXPECT_EQ(plot.series[0].label, "ns");
