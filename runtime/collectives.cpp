@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "ccl/contract/legal.h"
-#include "runtime/collective_request.h"
-#include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {

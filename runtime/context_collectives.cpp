@@ -1,5 +1,4 @@
 // The collectives of a Context, as its users call them: each is a request.
-#include "runtime/collective_request.h"
 #include "runtime/process_group.h"
 #include "runtime/runtime_impl.h"
 

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
 #include "tlm/config/units.h"
 

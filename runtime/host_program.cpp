@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "runtime/runtime_impl.h"
-#include "tlm/sim/hierarchy.h"
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "tlm/sim/hierarchy.h"
 #include "tlm/sim/main_stack.h"
 
 namespace kernbench {

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "runtime/enumerator.h"
 #include "runtime/runtime_impl.h"
 #include "tlm/sim/random.h"
 

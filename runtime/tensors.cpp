@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "runtime/enumerator.h"
 #include "runtime/host_memory.h"
 #include "runtime/runtime_impl.h"
 

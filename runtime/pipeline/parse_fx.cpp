@@ -4,7 +4,7 @@
 #include <set>
 
 #include "runtime/pipeline/graph_text.h"
-#include "tlm/config/json_check.h"
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/read.h"
 

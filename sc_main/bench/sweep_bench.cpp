@@ -6,7 +6,6 @@
 #include <string>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/bench/folder.h"
 #include "sc_main/process/program.h"
 
 namespace kernbench::bench {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/bench/folder.h"
 #include "sc_main/process/program.h"
 
 namespace kernbench::bench {

@@ -3,11 +3,10 @@
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/compare/diff.h"
 #include "sc_main/explore/report/run_page.h"
-#include "sc_main/run/document_output.h"
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
-#include "sc_main/run/show_text.h"
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/terminal.h"
 #include "tlm/config/json_text.h"
 
 namespace kernbench {

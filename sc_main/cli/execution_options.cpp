@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "sc_main/explore/sweep/cluster_executors.h"
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/exit_code.h"
 #include "tlm/config/units.h"
 
 namespace kernbench {

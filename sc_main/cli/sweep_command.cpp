@@ -12,13 +12,10 @@
 #include "sc_main/explore/sweep/point_check.h"
 #include "sc_main/explore/sweep/remote_plan.h"
 #include "sc_main/process/cpu_time.h"
-#include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
-#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 

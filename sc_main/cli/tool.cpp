@@ -17,7 +17,6 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"

@@ -1,7 +1,13 @@
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+
 #include "sc_main/run/arguments.h"
 
 namespace kernbench {
+class Run;
+namespace topology {
+struct Resolved;
+}
 
 /// The whole tool: parses, runs, reports errors on standard error. Returns the process's exit code; throws nothing.
 int run_tool(int argc, const char* const* argv);
@@ -19,5 +25,9 @@ int report_command(const Arguments& arguments);
 int tune_command(const Arguments& arguments);
 int pipeline_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
+
+/// What `run --what-if` tries on `resolved`, the machine of `run`, before that itself runs. Throws as
+/// compare::what_if(), and RunEnded when it is interrupted.
+nlohmann::ordered_json try_what_if(const Run& run, const topology::Resolved& resolved);
 
 }  // namespace kernbench

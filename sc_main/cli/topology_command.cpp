@@ -5,11 +5,10 @@
 #include <cstdio>
 #include <optional>
 
-#include "sc_main/run/document_output.h"
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"

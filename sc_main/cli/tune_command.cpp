@@ -9,7 +9,6 @@
 
 #include "ccl/select/registry.h"
 #include "sc_main/process/run_forked.h"
-#include "sc_main/run/document_output.h"
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
@@ -20,7 +19,6 @@
 #include "sc_main/run/run.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "sc_main/workloads/sizes.h"
 #include "tlm/config/config_node.h"
 #include "tlm/config/enum_names.h"

@@ -9,18 +9,14 @@
 #include <thread>
 
 #include "sc_main/process/run_forked.h"
-#include "sc_main/run/document_output.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
-#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "sc_main/run/version.h"
-#include "sc_main/validate/reference_folder.h"
 #include "sc_main/validate/validate.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"

@@ -1,19 +1,16 @@
 #include <fmt/format.h>
 
 #include "sc_main/cli/tool.h"
-#include "sc_main/cli/what_if_run.h"
 #include "sc_main/explore/compare/what_if.h"
 #include "sc_main/explore/report/run_page.h"
 #include "sc_main/explore/sweep/executor.h"
 #include "sc_main/explore/sweep/progress_view.h"
-#include "sc_main/run/document_output.h"
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
-#include "sc_main/run/show_text.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "topology/spec/resolve.h"
 

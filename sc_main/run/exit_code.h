@@ -1,5 +1,9 @@
 #pragma once
 #include <cstddef>
+#include <string>
+#include <utility>
+
+#include "tlm/config/refusals.h"
 
 namespace kernbench {
 
@@ -22,5 +26,11 @@ enum class ExitCode : int {
 constexpr ExitCode exit_of_points(std::size_t failed, std::size_t lost) {
   return failed > 0 ? ExitCode::sweep_failed : lost > 0 ? ExitCode::environment : ExitCode::success;
 }
+
+/// One thing is wrong with the command line: exit code 2.
+class UsageError : public Refused {
+ public:
+  explicit UsageError(std::string text, std::string hint = {}) : Refused({{std::move(text), std::move(hint)}}) {}
+};
 
 }  // namespace kernbench

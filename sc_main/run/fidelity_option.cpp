@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/exit_code.h"
 #include "tlm/config/nearest.h"
 
 namespace kernbench {

@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/replay_options.h"
 #include "sc_main/run/arguments.h"
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/exit_code.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
 #include "tlm/sim/time.h"

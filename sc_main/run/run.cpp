@@ -1,5 +1,4 @@
 #include "sc_main/run/run.h"
-#include "sc_main/run/show_text.h"
 
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include "models/pe/cpu/race_detector.h"
 #include "sc_main/run/critical_path.h"
 #include "sc_main/run/errors.h"
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/file_identity.h"
 #include "sc_main/run/launch_table.h"
@@ -25,7 +25,6 @@
 #include "sc_main/run/replay_energy.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/config_node.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"

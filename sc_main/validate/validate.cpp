@@ -1,11 +1,15 @@
 #include "sc_main/validate/validate.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace kernbench::validate {
+namespace fs = std::filesystem;
 
 Case judge(std::string name, std::string metric, double reference, double measured, double limit, std::string reason) {
   const bool judged = reason.empty();
@@ -43,6 +47,24 @@ Plot error_plot(const std::string& domain, const std::vector<Case>& cases) {
     plot.series.push_back(std::move(below));
   }
   return plot;
+}
+
+fs::path reference_folder(const std::string& given, const std::string& domain_folder) {
+  std::error_code ignored;
+  if (!given.empty()) {
+    fs::path folder = given;
+    if (!fs::is_directory(folder, ignored))
+      throw std::invalid_argument(fmt::format("--reference '{}' is not a folder", given));
+    return fs::is_directory(folder / domain_folder, ignored) ? folder / domain_folder : folder;
+  }
+  const fs::path tool = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  constexpr std::array<const char*, 2> kPlaces{KERNBENCH_BUILD_REFERENCE, KERNBENCH_INSTALLED_REFERENCE};
+  for (const char* place : kPlaces) {
+    fs::path folder = (tool / place / domain_folder).lexically_normal();
+    if (fs::is_directory(folder, ignored)) return folder;
+  }
+  throw std::invalid_argument(fmt::format(
+      "the reference tables of '{}' are not beside this tool\n  hint: give --reference DIR", domain_folder));
 }
 
 }  // namespace kernbench::validate

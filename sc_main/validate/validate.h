@@ -84,4 +84,9 @@ struct Domain {
 /// Every domain, in the order of the help.
 const std::vector<Domain>& domains();
 
+/// The folder of one domain's tables. `given`: --reference; it may hold the folder of each domain or the tables
+/// themselves; empty: the tables that come with the tool, found from the place of its executable. Throws
+/// std::invalid_argument if there is no such folder.
+std::filesystem::path reference_folder(const std::string& given, const std::string& domain_folder);
+
 }  // namespace kernbench::validate

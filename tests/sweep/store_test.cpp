@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/exit_code.h"
 #include "tests/support/test_folder.h"
 #include "waves/output_file.h"
 

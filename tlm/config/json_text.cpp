@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "tlm/config/utf8.h"
-
 namespace kernbench {
 
 void refuse_deep_json(std::string_view text) {

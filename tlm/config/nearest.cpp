@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "tlm/config/json_text.h"
-#include "tlm/config/utf8.h"
 
 namespace kernbench {
 

@@ -15,10 +15,8 @@
 
 #include "tlm/config/bounded_text.h"
 #include "tlm/config/config_node.h"
-#include "tlm/config/json_check.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
-#include "tlm/config/utf8.h"
 
 namespace kernbench {
 

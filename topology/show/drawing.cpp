@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "tlm/config/json_text.h"
-#include "tlm/config/utf8.h"
 
 namespace kernbench::topology {
 

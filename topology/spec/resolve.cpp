@@ -8,7 +8,6 @@
 
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
-#include "tlm/config/utf8.h"
 #include "topology/spec/check.h"
 #include "topology/spec/hbm_presets.h"
 #include "topology/spec/overrides.h"

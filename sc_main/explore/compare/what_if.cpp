@@ -16,7 +16,6 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/run.h"
 #include "sc_main/run/simulation.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
 #include "topology/spec/resolve.h"
 

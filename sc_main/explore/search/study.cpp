@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sc_main/explore/sweep/execute.h"
+#include "sc_main/explore/sweep/stored_json.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/problems.h"

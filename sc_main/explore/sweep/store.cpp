@@ -8,10 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "sc_main/explore/sweep/execute.h"
 #include "sc_main/explore/sweep/stored_json.h"
 #include "sc_main/explore/sweep/task.h"
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/version.h"
 #include "waves/output_file.h"
 

@@ -5,7 +5,7 @@
 
 #include "sc_main/explore/sweep/store.h"
 #include "sc_main/explore/sweep/stored_json.h"
-#include "sc_main/run/usage_error.h"
+#include "sc_main/run/exit_code.h"
 #include "tlm/config/nearest.h"
 #include "waves/output_file.h"
 

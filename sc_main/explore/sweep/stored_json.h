@@ -1,4 +1,6 @@
 #pragma once
+#include <SQLiteCpp/Statement.h>
+#include <SQLiteCpp/VariadicBind.h>
 #include <fmt/format.h>
 
 #include <string>
@@ -19,6 +21,14 @@ auto stored(const std::string& store, const std::string& whose, const F& read) {
   } catch (const nlohmann::ordered_json::exception&) {
     throw OutputError(fmt::format("cannot read '{}': what it has of {} is not what kernbench writes", store, whose));
   }
+}
+
+/// Runs a statement that gives no rows, with these values in its places.
+template <class... Values>
+void execute(SQLite::Database& database, const std::string& sql, const Values&... values) {
+  SQLite::Statement statement(database, sql);
+  SQLite::bind(statement, values...);
+  statement.exec();
 }
 
 }  // namespace kernbench::sweep

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/options.h"
-#include "sc_main/run/usage_error.h"
 #include "tlm/config/nearest.h"
 #include "topology/spec/resolve.h"
 
