@@ -239,7 +239,6 @@ Collective::Collective(Collective&&) noexcept = default;
 Collective& Collective::operator=(Collective&&) noexcept = default;
 
 const std::string& Collective::name() const { return impl_->entry.name; }
-Scope Collective::scope() const { return impl_->scope; }
 bool Collective::is_schedule() const { return impl_->entry.algorithm->kind() == AlgorithmKind::schedule; }
 const Group& Collective::group() const { return impl_->queues->group(); }
 std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }

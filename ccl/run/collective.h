@@ -39,7 +39,6 @@ class Collective {
   Collective& operator=(Collective&&) noexcept;
 
   const std::string& name() const;  ///< the algorithm's: names launches and the host trace
-  Scope scope() const;
   const Group& group() const;
   bool is_schedule() const;  ///< all ranks take part in every call
   /// It has all queues that the call needs. Throws Error where the call cannot run PE to PE, but has to.

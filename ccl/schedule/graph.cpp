@@ -104,10 +104,6 @@ Tree shortest_path_tree(const Graph& graph, int root) {
   return tree;
 }
 
-bool Graph::connected() const {
-  return shortest_path_tree(*this, 0).top_down().size() == static_cast<std::size_t>(nodes);
-}
-
 int eccentricity(const Graph& graph, int node) { return shortest_path_tree(graph, node).depth(); }
 
 int centre(const Graph& graph) {

@@ -70,7 +70,6 @@ struct Graph {
 
   static Graph of(const Lattice& grid);
   static Graph complete(int nodes);
-  bool connected() const;
 };
 
 /// Breadth-first tree; of equal parents the first one.
