@@ -62,12 +62,19 @@ std::vector<VcUse> Router::virtual_channels(unsigned port) const {
   const VcUse* vcs = ports_->output(port).vcs.get();
   return vcs == nullptr ? std::vector<VcUse>() : std::vector<VcUse>(vcs, vcs + ports_->network().config().vcs());
 }
+const Usage* Router::channel_over_time(unsigned port, std::size_t vc) const {
+  const RouterOutput& output = ports_->output(port);
+  return output.detail ? output.over_time[vc] : nullptr;
+}
 void Router::observe_usage(unsigned port, Usage* usage, UsageBook* channels) {
   RouterOutput& output = ports_->output(port);
   output.usage = usage;
   const unsigned vcs = ports_->network().config().vcs();
   output.vcs = std::make_unique<VcUse[]>(vcs);
-  for (unsigned vc = 0; vc < vcs && channels != nullptr; ++vc) output.vcs[vc].over_time = channels->add(1, 1);
+  output.detail = channels != nullptr;
+  if (!output.detail) return;
+  output.over_time = std::make_unique<Usage*[]>(vcs);
+  for (unsigned vc = 0; vc < vcs; ++vc) output.over_time[vc] = channels->add(1, 1);
 }
 void Router::observe_level(unsigned port, Usage* usage) {
   if (ports_->network().grade() == Grade::fast) return;

@@ -36,7 +36,8 @@ class Router : public sc_core::sc_module {
   /// Books the passages of an output, and the waits of heads for it.
   /// `channels`: gets a usage for each of its virtual channels; null: what they do over time is not kept.
   void observe_usage(unsigned port, Usage* usage, UsageBook* channels = nullptr);
-  std::vector<VcUse> virtual_channels(unsigned port) const;  ///< of output `port`, if its usage is observed
+  std::vector<VcUse> virtual_channels(unsigned port) const;             ///< of output `port`, if its usage is observed
+  const Usage* channel_over_time(unsigned port, std::size_t vc) const;  ///< null: not kept
   /// Marks in `usage` how many packets are at once in the buffers of input `port`, or on the wire to them; not in the
   /// fast grade, which tells of passages before their time.
   void observe_level(unsigned port, Usage* usage);

@@ -50,7 +50,7 @@ void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(
     packet.charge(Delay::contention, waited);
     packet.charge(Delay::mesh, -waited);
   }
-  if (to.usage != nullptr) to.reached(packet, time, waited);
+  if (to.usage != nullptr) to.reached(packet, time, waited, busy_of(packet));
   if (to.leaves) packet.charge(Delay::mesh, time);
   return packet.head = time;
 }
@@ -65,7 +65,7 @@ void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(
   to.stats.busy += busy;
   if (to.usage != nullptr) {
     to.usage->busy(packet.tail - busy, packet.tail, packet.bytes, packets_of(packet.bytes));
-    --inputs_[router][input].here;
+    if (grade_ != Grade::fast) --inputs_[router][input].here;
   }
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);
 }

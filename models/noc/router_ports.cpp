@@ -12,17 +12,16 @@ constexpr unsigned kCreditsAtOnce = 16;
 
 }  // namespace
 
-void RouterOutput::reached(const Packet& packet, Ps time, Ps waited) const {
+void RouterOutput::reached(const Packet& packet, Ps time, Ps waited, Ps busy) const {
   VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
   vc.packets += packets_of(packet.bytes);
   vc.bytes += packet.bytes;
-  const Ps busy = network->busy_of(packet);
   vc.busy += busy;
-  if (vc.over_time != nullptr) vc.over_time->busy(time, time + busy, packet.bytes, packets_of(packet.bytes));
+  if (detail) over_time[packet.vc]->busy(time, time + busy, packet.bytes, packets_of(packet.bytes));
   if (waited == 0) return;
   usage->wait(time - waited, time);
   vc.waiting += waited;
-  if (vc.over_time != nullptr) vc.over_time->wait(time - waited, time);
+  if (detail) over_time[packet.vc]->wait(time - waited, time);
 }
 
 void RouterOutput::credit(unsigned vc, unsigned units, Ps when) {

@@ -64,8 +64,9 @@ struct alignas(64) RouterInput final : PacketForwardIf {
 struct alignas(64) RouterOutput final : PacketBackwardIf {
   void credit(unsigned vc, unsigned units, Ps when) override;
   void give(std::uint16_t vc, unsigned flits, Cycle when);
-  /// For statistics: a head has left at `time`, after it has `waited`. REQUIRES: somebody wants them.
-  void reached(const Packet& packet, Ps time, Ps waited) const;
+  /// For statistics: a head has left at `time`, after it has `waited`, and its packet's flits take `busy`. REQUIRES:
+  /// somebody wants them.
+  void reached(const Packet& packet, Ps time, Ps waited, Ps busy) const;
 
   PortStats stats;
   PacketForwardIf* peer = nullptr;  ///< what its socket is bound to
@@ -73,10 +74,12 @@ struct alignas(64) RouterOutput final : PacketBackwardIf {
   std::uint8_t port = 0;
   bool observed = false;
   bool leaves = true;            ///< leads out of the network
+  bool detail = false;           ///< somebody wants statistics of its virtual channels over time
   Usage* usage = nullptr;        ///< null: nobody wants statistics
   std::unique_ptr<VcUse[]> vcs;  ///< by virtual channel, if somebody does
   RouterNetwork* network = nullptr;
-  Cause room;  ///< of the last credit (CauseLog::room)
+  std::unique_ptr<Usage*[]> over_time;  ///< by virtual channel, with detail
+  Cause room;                           ///< of the last credit (CauseLog::room)
 };
 
 /// A router's side of its sockets.

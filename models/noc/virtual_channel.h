@@ -7,8 +7,6 @@
 
 namespace kernbench {
 
-class Usage;
-
 /// A time or a number of cycles in the unit of the resource it belongs to.
 using Cycle = std::uint64_t;
 inline constexpr Cycle kNoCycle = ~Cycle{0};
@@ -88,11 +86,10 @@ class VcSplit {
 };
 
 /// What has gone through a virtual channel of an output; of packets whose head has.
-struct VcUse {
+struct alignas(32) VcUse {
   std::uint64_t packets = 0, bytes = 0;
-  Ps busy = 0;                 ///< a flit of them goes through
-  Ps waiting = 0;              ///< of heads, for it
-  Usage* over_time = nullptr;  ///< null: nobody wants that
+  Ps busy = 0;     ///< a flit of them goes through
+  Ps waiting = 0;  ///< of heads, for it
 };
 
 /// Longest stretch of a router's pipeline, in cycles: state that is kept per flit looks this far ahead.

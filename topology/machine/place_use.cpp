@@ -13,11 +13,14 @@ std::uint32_t MachineUsage::number_of(std::uint64_t key) {
 std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool links) {
   for (std::uint16_t cube = 0; !links && cube < plan_.map.cubes_per_sip(); ++cube) machine_.hbm({sip, cube}).flush();
   std::vector<PlaceUse> uses(numbers_.size());
+  const auto use_of = [&](std::uint32_t number) -> PlaceUse& {
+    if (number >= uses.size()) uses.resize(number + std::size_t{1});
+    return uses[number];
+  };
   const auto put = [&](std::uint32_t number, const Usage& usage) {
     if (!usage.used()) return;
-    if (number >= uses.size()) uses.resize(number + std::size_t{1});
     const Usage::Sum sum = usage.sum();
-    uses[number] = {
+    use_of(number) = {
         sum.busy, sum.bytes, sum.messages, {usage.waited(0), usage.waited(1), usage.waited(2)}, usage.mark(since)};
   };
   for (const Place& place : by_sip_[sip]) {
@@ -29,7 +32,8 @@ std::vector<PlaceUse> MachineUsage::done(std::uint16_t sip, Ps since, bool links
     const std::vector<VcUse> channels = place.router->virtual_channels(place.port);
     for (std::size_t vc = 0; vc < channels.size(); ++vc) {
       const VcUse& one = channels[vc];
-      uses[place.channels[vc]] = {one.busy, one.bytes, one.packets, {one.waiting, 0, 0}, 0};
+      if (one.packets == 0) continue;
+      use_of(number_of(place.channels + vc)) = {one.busy, one.bytes, one.packets, {one.waiting, 0, 0}, 0};
     }
   }
   if (links) return uses;

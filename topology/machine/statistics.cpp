@@ -96,7 +96,7 @@ class UsageWalk {
     }
   }
   void put(std::uint16_t sip, std::uint64_t key, Usage* usage) {
-    owner_.places_.push_back({owner_.number_of(key), usage, nullptr, 0, {}, leaves_});
+    owner_.places_.push_back({owner_.number_of(key), usage, nullptr, 0, 0, leaves_});
     if (sip < owner_.by_sip_.size()) owner_.by_sip_[sip].push_back(owner_.places_.back());
   }
   template <class Describe>
@@ -249,7 +249,8 @@ class UsageWalk {
               "router_port", sip, key, 1, {"contention"},
               [&](Usage* usage) {
                 router.observe_usage(port, usage, book_.detail() ? &book_ : nullptr);
-                channels_of(sip, key, router, port);
+                if (sip < owner_.by_sip_.size())
+                  owner_.by_sip_[sip].push_back({0, nullptr, &router, port, channel_key(key, 0), leaves_});
                 if (inside) machine_.router(id, beyond.router).observe_level(beyond.in_port, usage);
               },
               [&](ResourceUse& use) {
@@ -261,7 +262,7 @@ class UsageWalk {
                 use.busy = stats.busy;
                 use.bytes = stats.bytes;
                 use.messages = stats.packets;
-                channels(router.virtual_channels(port), network.noc->vcs_per_set, sip, key, use);
+                channels(router, port, network.noc->vcs_per_set, sip, key, use);
                 if (use.high_water != 0) use.high_water_unit = "packets";
               });
           if (observing_ || !whole_ || !inside) continue;
@@ -278,13 +279,7 @@ class UsageWalk {
     constexpr unsigned kChannels = 512;  // and the port itself
     return key_of(Where::router_port, place_of(network), router, std::uint64_t{port} * kChannels);
   }
-  void channels_of(std::uint16_t sip, std::uint64_t key, const Router& router, std::uint8_t port) {
-    if (sip >= owner_.by_sip_.size()) return;
-    MachineUsage::Place place{0, nullptr, &router, port, {}, leaves_};
-    const std::size_t count = router.virtual_channels(port).size();
-    for (std::size_t vc = 0; vc < count; ++vc) place.channels.push_back(owner_.number_of(key + 1 + vc));
-    owner_.by_sip_[sip].push_back(std::move(place));
-  }
+  static std::uint64_t channel_key(std::uint64_t port, std::size_t vc) { return port + 1 + vc; }
   static std::string channel_name(std::size_t vc, unsigned vcs_per_set) {
     static constexpr std::array<const char*, kMessageClasses> kClasses{"command", "data", "request", "response",
                                                                        "credit"};
@@ -292,16 +287,18 @@ class UsageWalk {
     return fmt::format("{}{}.{}", kClasses[network / kVcSets], network % kVcSets, vc % vcs_per_set);
   }
   /// Those that were used. What has gone through all of them is what has gone through the port.
-  void channels(const std::vector<VcUse>& all, unsigned vcs_per_set, std::uint16_t sip, std::uint64_t key,
+  void channels(const Router& router, std::uint8_t port, unsigned vcs_per_set, std::uint16_t sip, std::uint64_t key,
                 ResourceUse& use) {
+    const std::vector<VcUse> all = router.virtual_channels(port);
     std::uint64_t bytes = 0;
     Ps busy = 0;
     for (std::size_t vc = 0; vc < all.size(); ++vc) {
       RepeatedUse::Sum again;
-      if (all[vc].over_time != nullptr) again.slices = all[vc].over_time->slices(result_.shift, result_.time);
+      const Usage* over_time = router.channel_over_time(port, vc);
+      if (over_time != nullptr) again.slices = over_time->slices(result_.shift, result_.time);
       if (repeated_ != nullptr) {
         again.slices.resize(use.slices.size());
-        repeated_->add(sip, owner_.numbers_.at(key + 1 + vc), kNoLimit, again);
+        repeated_->add(sip, owner_.number_of(channel_key(key, vc)), kNoLimit, again);
       }
       bytes += all[vc].bytes;
       busy += all[vc].busy;
@@ -313,7 +310,7 @@ class UsageWalk {
                               all[vc].busy + more.busy,
                               all[vc].waiting + more.waited[0],
                               {}});
-      if (all[vc].over_time != nullptr) use.channels.back().slices = std::move(again.slices);
+      if (over_time != nullptr) use.channels.back().slices = std::move(again.slices);
       if (book_.detail()) hold_slices(use, use.channels.back());
     }
     if (whole_) {

@@ -102,8 +102,8 @@ class MachineUsage {
     Usage* usage = nullptr;
     const Router* router = nullptr;
     std::uint8_t port = 0;
-    std::vector<std::uint32_t> channels;  ///< numbers
-    bool between_sips = false;            ///< what leaves there leaves the SIP
+    std::uint64_t channels = 0;  ///< key of the first one; the next ones follow
+    bool between_sips = false;   ///< what leaves there leaves the SIP
   };
   std::uint32_t number_of(std::uint64_t key);
 
