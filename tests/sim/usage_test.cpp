@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <random>
 
 namespace kernbench {
@@ -16,8 +18,8 @@ Usage::Slice sum_of(const std::vector<Usage::Slice>& slices) {
 }
 
 TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
-  std::uint32_t shift = kShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, kShift);
+  Usage usage(common);
   usage.busy(512, 512 + 2048, 64, 8);
   const auto slices = usage.slices(kShift, 3072);
   ASSERT_EQ(slices.size(), 3U);
@@ -33,8 +35,8 @@ TEST(Usage, SpreadsAnIntervalOverTheSlicesThatItMeets) {
 }
 
 TEST(Usage, CountsOneMessageWhereItEnds) {
-  std::uint32_t shift = kShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, kShift);
+  Usage usage(common);
   usage.busy(1000, 3000, 64, 1);
   const auto slices = usage.slices(kShift, 3072);
   EXPECT_EQ(slices[0].messages + slices[1].messages, 0U);
@@ -43,8 +45,8 @@ TEST(Usage, CountsOneMessageWhereItEnds) {
 
 // Whatever was booked last; folding keeps the larger of two.
 TEST(Usage, KeepsTheHighestLevelOfEachSlice) {
-  std::uint32_t shift = kShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, kShift);
+  Usage usage(common);
   usage.level(3, 100);
   usage.level(2, 200);
   usage.busy(2100, 2200, 1, 1);
@@ -63,8 +65,8 @@ TEST(Usage, KeepsTheHighestLevelOfEachSlice) {
 
 // Folding loses nothing and never more than halves what it can tell apart.
 TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
-  std::uint32_t shift = kShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, kShift);
+  Usage usage(common);
   usage.keep_reasons();
   Usage::Waits waited{};
   std::mt19937_64 random(1);
@@ -105,8 +107,8 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
 }
 
 TEST(Usage, KeepsReasonsOfWaitingApartInTheSlicesInWhichTheyWaited) {
-  std::uint32_t shift = kShift;  // 1,024 ps
-  Usage usage(8, shift);
+  UsageSlices common(8, kShift);  // 1,024 ps
+  Usage usage(common);
   usage.keep_reasons();
   usage.wait(100, 300, 0);
   usage.wait(200, 500, 1);
@@ -117,15 +119,15 @@ TEST(Usage, KeepsReasonsOfWaitingApartInTheSlicesInWhichTheyWaited) {
   const std::vector<Waits> expected{{200, 350, 24}, {0, 0, 1'024}, {10, 0, 52}};
   EXPECT_EQ(usage.reasons(kShift, 2'200), expected);
   EXPECT_EQ(usage.reasons(kShift + 1, 2'200), (std::vector<Waits>{{200, 350, 1'048}, {10, 0, 52}}));
-  Usage without(8, shift);
+  Usage without(common);
   without.wait(0, 100);
   EXPECT_TRUE(without.reasons(kShift, 2'200).empty());
 }
 
 // A router books a packet's flits at its tail, a wire what slips in over what is under way.
 TEST(Usage, FillsNoSliceBeyondItsLength) {
-  std::uint32_t shift = kShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, kShift);
+  Usage usage(common);
   usage.busy(0, 500, 1, 1);
   usage.busy(1024, 2048, 1, 1);
   usage.busy(1100, 1600, 1, 1);  // 500 ps more than the second slice has: they were in the first
@@ -135,10 +137,24 @@ TEST(Usage, FillsNoSliceBeyondItsLength) {
 }
 
 TEST(Usage, CountsSeveralUnitsTogether) {
-  std::uint32_t shift = kShift;
-  Usage usage(8, shift, 2);
+  UsageSlices common(8, kShift);
+  Usage usage(common, 2);
   usage.busy(0, 1024, 2048, 7, 1);
   EXPECT_EQ(usage.slices(kShift, 1024)[0].busy, 2048U);
+}
+
+// Slices come in blocks of 65,536; here there are not two usages' in one.
+TEST(Usage, HasSlicesOfItsOwn) {
+  constexpr std::uint32_t kMost = 40'000;
+  UsageSlices common(kMost, kShift);
+  std::deque<Usage> usages;
+  constexpr Ps kEnd = Ps{kMost} << kShift;
+  for (int i = 0; i < 3; ++i) usages.emplace_back(common).busy(0, kEnd, 0, 0);
+  for (const Usage& usage : usages) {
+    const auto slices = usage.slices(kShift, kEnd);
+    EXPECT_EQ(std::count_if(slices.begin(), slices.end(), [](const auto& slice) { return slice.busy == 1024; }),
+              std::ptrdiff_t{kMost});
+  }
 }
 
 TEST(UsageBook, GivesAllResourcesTheSlicesOfTheLongest) {
@@ -156,8 +172,8 @@ TEST(UsageBook, GivesAllResourcesTheSlicesOfTheLongest) {
 }
 
 TEST(Usage, SumsWhatItWasBookedForUpToNow) {
-  std::uint32_t shift = Usage::kLeastShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, Usage::kLeastShift);
+  Usage usage(common);
   const Ps slice = Ps{1} << Usage::kLeastShift;
   usage.busy(10, 20, 100, 1);
   usage.busy(slice - 10, 3 * slice, 50, 2);      // over several slices
@@ -169,8 +185,8 @@ TEST(Usage, SumsWhatItWasBookedForUpToNow) {
 }
 
 TEST(Usage, KnowsTheLargestMarkSinceAnInstant) {
-  std::uint32_t shift = Usage::kLeastShift;
-  Usage usage(8, shift);
+  UsageSlices common(8, Usage::kLeastShift);
+  Usage usage(common);
   const Ps slice = Ps{1} << Usage::kLeastShift;
   usage.level(9, 0);
   usage.level(3, 2 * slice);

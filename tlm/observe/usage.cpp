@@ -1,5 +1,7 @@
 #include "tlm/observe/usage.h"
 
+#include <new>
+
 namespace kernbench {
 
 namespace {
@@ -41,41 +43,58 @@ Usage::Slice spread_over(Usage::Slice* slice, std::uint32_t shift, Ps begin, Ps 
 }
 }  // namespace
 
+/// From the system in blocks, which are zero: what is not written does not take time, then.
+Usage::Slice* UsageSlices::allocate() {
+  constexpr std::size_t kBlock = (std::size_t{2} << 20) / sizeof(Usage::Slice);  // a large page
+  if (left_ < most_) {
+    left_ = std::max<std::size_t>(kBlock, most_);
+    auto* block = static_cast<Usage::Slice*>(std::calloc(left_, sizeof(Usage::Slice)));
+    if (block == nullptr) throw std::bad_alloc();
+    blocks_.emplace_back(block);
+    end_ = block + left_;
+  }
+  left_ -= most_;
+  return end_ - left_ - most_;
+}
+
+Usage::Usage(UsageSlices& common, std::uint32_t units) : common_(common), shift_(common.shift_), units_(units) {}
+
+void Usage::keep_reasons() {
+  reasons_ = std::make_unique<Reasons>();
+  common_.reasons_ = true;
+}
+
 void Usage::fold_to(std::uint32_t shift) {
-  const std::uint32_t by = shift - shift_, base = base_ >> by;
+  const std::uint32_t by = shift - shift_;
   shift_ = shift;
-  if (slices_.empty()) return;
-  std::size_t to = 0;
-  for (std::size_t i = 0; i < slices_.size(); ++to) {
-    const std::size_t end = std::min(slices_.size(), ((base + to + 1) << by) - base_);
+  std::uint32_t to = 0;
+  for (std::uint32_t i = 0; i < untouched_; ++to) {
+    const std::uint64_t end = std::min<std::uint64_t>(untouched_, std::uint64_t{to + 1} << by);
     Slice sum;
     for (; i < end; ++i) sum += slices_[i];
     slices_[to] = sum;
   }
-  slices_.resize(to);
-  if (reasons_) {
-    std::vector<Waits> folded(to);
-    for (std::size_t i = 0; i < reasons_->slices.size(); ++i)
-      add(folded[((base_ + i) >> by) - base], reasons_->slices[i]);
-    reasons_->slices = std::move(folded);
+  std::fill(slices_ + to, slices_ + untouched_, Slice());
+  untouched_ = to;
+  if (!reasons_) return;
+  std::vector<Waits> folded;
+  for (std::size_t i = 0; i < reasons_->slices.size(); ++i) {
+    folded.resize((i >> by) + 1);
+    add(folded.back(), reasons_->slices[i]);
   }
-  base_ = base;
+  reasons_->slices = std::move(folded);
 }
 
-/// Room for all from `first` to `last`, and some that will be asked for next.
-void Usage::hold(std::uint64_t first, std::uint64_t last) {
-  constexpr std::uint64_t kAhead = 16;
-  if (slices_.empty()) {
-    base_ = static_cast<std::uint32_t>(first);
-    slices_.reserve(most_ - first);
+/// What the last slice holds goes to where it belongs. If that is untouched, it is not read: it has been in no cache
+/// for long, if ever.
+void Usage::settle() {
+  if (!used()) return;
+  if (slice_ >= untouched_) {
+    slices_[slice_] = here_;
+    untouched_ = slice_ + 1;
+  } else {
+    slices_[slice_] += here_;
   }
-  if (first < base_) {
-    slices_.insert(slices_.begin(), base_ - first, Slice());
-    if (reasons_) reasons_->slices.insert(reasons_->slices.begin(), base_ - first, Waits());
-    base_ = static_cast<std::uint32_t>(first);
-  }
-  if (slices_.size() <= last - base_) slices_.resize(std::min<std::uint64_t>(last + kAhead, most_) - base_);
-  if (reasons_) reasons_->slices.resize(slices_.size());
 }
 
 void Usage::move_to(std::uint64_t slice) {
@@ -89,31 +108,39 @@ void Usage::keep(Ps waits, unsigned reason) {
   Waits within = waited_;
   within[reason] -= waits;
   for (unsigned i = 0; i < kReasons; ++i) {
-    if (from_ < to_) reasons_->slices[slice_ - base_][i] += within[i] - reasons_->kept[i];
+    if (used()) reasons_->slices[slice_][i] += within[i] - reasons_->kept[i];
   }
   reasons_->kept = waited_;
 }
 
 void Usage::spread(Ps begin, Ps end, const Slice& what, unsigned reason) {
-  if (from_ < to_) slices_[slice_ - base_] += here_;
-  if (reasons_) keep(what.waiting, reason);
+  settle();
+  const bool reasons = common_.reasons_ && reasons_ != nullptr;
+  if (reasons) keep(what.waiting, reason);
   passed_ = sum();
   const Ps final = end > begin ? end - 1 : end;  // an instant that it holds
   std::uint64_t first = begin >> shift_, last = final >> shift_;
-  if (common_ != shift_ || first < base_ || last - base_ >= slices_.size()) {
-    while (final >> common_ >= most_) ++common_;
-    if (common_ > shift_) fold_to(common_);
+  if (common_.shift_ != shift_ || last >= common_.most_) {
+    common_.shift_ = common_.shift(final + 1);
+    if (common_.shift_ > shift_) fold_to(common_.shift_);
     first = begin >> shift_;
     last = final >> shift_;
-    hold(first, last);
   }
-  here_ = first == last ? what : spread_over(&slices_[first - base_], shift_, begin, end, what);
+  if (slices_ == nullptr) slices_ = common_.allocate();
+  if (first == last) {
+    here_ = what;
+  } else {
+    here_ = spread_over(slices_ + first, shift_, begin, end, what);
+    untouched_ = std::max(untouched_, static_cast<std::uint32_t>(last));
+  }
   passed_.busy += what.busy - here_.busy;
   passed_.bytes += what.bytes - here_.bytes;
   passed_.messages += what.messages - here_.messages;
-  if (reasons_ && what.waiting != 0) {
-    for (std::uint64_t i = first; i <= last; ++i)
-      reasons_->slices[i - base_][reason] += std::min(end, (i + 1) << shift_) - std::max(begin, i << shift_);
+  if (reasons) {
+    std::vector<Waits>& slices = reasons_->slices;
+    if (slices.size() <= last) slices.resize(last + 1);
+    for (std::uint64_t i = first; what.waiting != 0 && i <= last; ++i)
+      slices[i][reason] += std::min(end, (i + 1) << shift_) - std::max(begin, i << shift_);
   }
   move_to(last);
 }
@@ -121,33 +148,26 @@ void Usage::spread(Ps begin, Ps end, const Slice& what, unsigned reason) {
 void Usage::raise(std::uint64_t count, Ps at) {
   const auto mark = static_cast<std::uint32_t>(count);
   const std::uint64_t slice = at >> shift_;
-  if (common_ != shift_ || slice < base_ || slice - base_ >= slices_.size()) return spread(at, at, {0, 0, 0, 0, mark});
-  slices_[slice - base_].mark = std::max(slices_[slice - base_].mark, mark);
+  if (common_.shift_ != shift_ || slice >= untouched_) return spread(at, at, {0, 0, 0, 0, mark});
+  slices_[slice].mark = std::max(slices_[slice].mark, mark);
 }
 
 std::uint32_t Usage::mark(Ps since) const {
   const std::uint64_t first = since >> shift_;
   std::uint32_t mark = slice_ >= first ? here_.mark : 0;
-  for (std::size_t i = first > base_ ? first - base_ : 0; i < slices_.size(); ++i)
-    mark = std::max(mark, slices_[i].mark);
+  for (std::uint64_t i = first; i < untouched_; ++i) mark = std::max(mark, slices_[i].mark);
   return mark;
 }
 
 std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   const std::size_t count = end == 0 ? 1 : ((end - 1) >> shift) + 1;
-  std::vector<Slice> result;
-  result.reserve(count);
+  std::vector<Slice> result(count);
+  if (!used()) return result;
   const std::uint32_t by = shift - shift_;
-  std::size_t from = 0;
-  if (by == 0 && base_ < count) {  // most
-    from = std::min(slices_.size(), count - base_);
-    result.resize(base_);
-    result.insert(result.end(), slices_.begin(), slices_.begin() + static_cast<std::ptrdiff_t>(from));
-  }
-  result.resize(count);
-  if (slices_.empty()) return result;
-  for (std::size_t to = (base_ + from) >> by; from < slices_.size(); ++to) {
-    const std::size_t until = to + 1 < count ? std::min(slices_.size(), ((to + 1) << by) - base_) : slices_.size();
+  std::size_t from = by == 0 ? std::min<std::size_t>(untouched_, count) : 0;  // most
+  std::copy(slices_, slices_ + from, result.begin());
+  for (std::size_t to = from >> by; from < untouched_; ++to) {
+    const std::size_t until = to + 1 < count ? std::min<std::size_t>(untouched_, (to + 1) << by) : untouched_;
     Slice sum;
     for (; from < until; ++from) sum += slices_[from];
     result[std::min(to, count - 1)] += sum;
@@ -172,7 +192,7 @@ std::vector<Usage::Waits> Usage::reasons(std::uint32_t shift, Ps end) const {
   std::vector<Waits> result(count);
   const std::uint32_t by = shift - shift_;
   const auto of = [&](std::uint64_t slice) -> Waits& { return result[std::min<std::size_t>(slice >> by, count - 1)]; };
-  for (std::size_t i = 0; i < reasons_->slices.size(); ++i) add(of(base_ + i), reasons_->slices[i]);
+  for (std::size_t i = 0; i < reasons_->slices.size(); ++i) add(of(i), reasons_->slices[i]);
   for (unsigned i = 0; i < kReasons; ++i) of(slice_)[i] += waited_[i] - reasons_->kept[i];
   return result;
 }

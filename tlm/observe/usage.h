@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -10,13 +11,14 @@
 
 namespace kernbench {
 
+class UsageSlices;
+
 /// What a resource did over time, in slices of equal length; the totals are the model's own counters.
 ///
 /// A slice is 2^shift ps long. When a run outgrows the slices, neighbours are merged, so that memory is bounded by
-/// their number. A record within the slice that was written last costs two comparisons and two additions; nothing is
-/// allocated before the first one, afterwards only where a resource is used later than before, and no slice before its
-/// first use.
-/// Records come in any order of time.
+/// their number. A record within the slice that was written last costs two comparisons and two additions; a slice that
+/// follows those before it is written once, when it is left, and not read. Nothing is allocated before the first
+/// record. Records come in any order of time.
 class alignas(64) Usage {
  public:
   struct Slice {
@@ -38,12 +40,11 @@ class alignas(64) Usage {
   using Waits = std::array<Ps, kReasons>;           ///< by reason
   static constexpr std::uint32_t kLeastShift = 16;  ///< 65.536 ns: 256 of them are 17 us
 
-  /// `slices`: at most. `shift`: of the usages that are compared with it, not below kLeastShift; all take the largest
-  /// that one of them needs, when they next have something to say. `units`: how many things are in use at once at most.
-  Usage(std::uint32_t slices, std::uint32_t& shift, std::uint32_t units = 1)
-      : common_(shift), shift_(shift), most_(slices), units_(units) {}
+  /// `common`: of the usages that are compared with it; outlives them. `units`: how many things are in use at once at
+  /// most.
+  explicit Usage(UsageSlices& common, std::uint32_t units = 1);
   /// Keeps each reason of waiting over time, too. Before the first record.
-  void keep_reasons() { reasons_ = std::make_unique<Reasons>(); }
+  void keep_reasons();
 
   /// In use from `begin` to `end`, for `bytes` in `messages`; both may be 0. REQUIRES: begin <= end.
   void busy(Ps begin, Ps end, std::uint64_t bytes, std::uint32_t messages) {
@@ -87,7 +88,7 @@ class alignas(64) Usage {
   }
   /// The largest mark of the slices from the one of `since` on.
   std::uint32_t mark(Ps since) const;
-  bool used() const { return !slices_.empty(); }
+  bool used() const { return from_ < to_; }
   Ps waited(unsigned reason) const { return waited_[reason]; }
   std::uint32_t units() const { return units_; }
   std::uint32_t shift() const { return shift_; }
@@ -109,7 +110,7 @@ class alignas(64) Usage {
   void spread(Ps begin, Ps end, const Slice& what, unsigned reason = 0);
   void keep(Ps waits, unsigned reason);
   void raise(std::uint64_t count, Ps at);
-  void hold(std::uint64_t first, std::uint64_t last);
+  void settle();
   void move_to(std::uint64_t slice);
   void fold_to(std::uint32_t shift);
 
@@ -118,14 +119,47 @@ class alignas(64) Usage {
   Slice here_;            // not in slices_ yet
   Waits waited_{};        // the first two in this line
   // What the next slice needs is another one.
-  std::vector<Slice> slices_;  // from slice base_ on
-  std::uint32_t& common_;
-  std::uint32_t base_ = 0;
-  std::uint32_t slice_ = 0;  // of `here_`
+  Slice* slices_ = nullptr;  // all there may be
+  UsageSlices& common_;
+  Sum passed_;                   // all but `here_`
+  std::uint32_t slice_ = 0;      // of `here_`
+  std::uint32_t untouched_ = 0;  // from this slice on, slices_ hold nothing
   std::uint32_t shift_;
-  const std::uint32_t most_, units_;
-  Sum passed_;  // all but `here_`
+  const std::uint32_t units_;
   std::unique_ptr<Reasons> reasons_;
+};
+
+/// What usages that are compared with each other share: the length of their slices, and the memory for them.
+class UsageSlices {
+ public:
+  /// `most`: slices of each usage. `shift`: to begin with; all take the largest that one of them needs, when they next
+  /// have something to say.
+  explicit UsageSlices(std::uint32_t most, std::uint32_t shift = Usage::kLeastShift) : most_(most), shift_(shift) {}
+  UsageSlices(const UsageSlices&) = delete;
+  UsageSlices& operator=(const UsageSlices&) = delete;
+
+  std::uint32_t shift() const { return shift_; }
+  /// Of the slices that hold a run that ended at `end`, every usage's among them.
+  std::uint32_t shift(Ps end) const {
+    std::uint32_t shift = shift_;
+    while (end > 0 && (end - 1) >> shift >= most_) ++shift;
+    return shift;
+  }
+
+ private:
+  friend class Usage;
+  struct Free {
+    void operator()(void* block) const { std::free(block); }
+  };
+  /// Slices of a usage, with nothing in them.
+  Usage::Slice* allocate();
+
+  const std::uint32_t most_;
+  std::uint32_t shift_;
+  bool reasons_ = false;  // some usage keeps them apart
+  std::vector<std::unique_ptr<Usage::Slice, Free>> blocks_;
+  Usage::Slice* end_ = nullptr;  // of the last block
+  std::size_t left_ = 0;         // slices before it that nobody has
 };
 
 /// The usages of a machine. They stay where they are.
@@ -138,23 +172,18 @@ class UsageBook {
 
   /// `reasons`: for which it may wait.
   Usage* add(std::uint32_t units = 1, std::size_t reasons = Usage::kReasons) {
-    Usage& usage = usages_.emplace_back(slices_, shift_, units);
+    Usage& usage = usages_.emplace_back(slices_, units);
     if (detail_ && reasons > 1) usage.keep_reasons();
     return &usage;
   }
   bool detail() const { return detail_; }
   /// Of the slices that hold a run that ended at `end`, every usage's among them.
-  std::uint32_t shift(Ps end) const {
-    std::uint32_t shift = shift_;
-    while (end > 0 && (end - 1) >> shift >= slices_) ++shift;
-    return shift;
-  }
+  std::uint32_t shift(Ps end) const { return slices_.shift(end); }
 
  private:
+  UsageSlices slices_;
   std::deque<Usage> usages_;
-  const std::uint32_t slices_;
   const bool detail_;
-  std::uint32_t shift_ = Usage::kLeastShift;
 };
 
 }  // namespace kernbench

@@ -43,12 +43,12 @@ void RepeatedUse::simulated(const Work& work, const std::vector<PlaceUse>& uses,
 }
 
 void RepeatedUse::repeated(const Work& work, std::uint16_t sip, Ps begin, Ps end) {
-  const auto [place, fresh] = repeats_.try_emplace({sip, work}, slices_, shift_, kUnits);
+  const auto [place, fresh] = repeats_.try_emplace({sip, work}, slices_, kUnits);
   place->second.busy(begin, std::max(end, begin + 1), kOne, 0, 0);
 }
 
 std::uint32_t RepeatedUse::prepare(std::uint32_t shift, Ps end) {
-  used_shift_ = std::max(shift, shift_);
+  used_shift_ = std::max(shift, slices_.shift());
   end_ = end;
   weights_.clear();
   for (const auto& [which, usage] : repeats_) {

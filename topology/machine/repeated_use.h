@@ -60,8 +60,8 @@ class RepeatedUse {
     std::vector<double> of;
   };
 
-  std::uint32_t shift_ = Usage::kLeastShift, used_shift_ = 0;
-  const std::uint32_t slices_;
+  UsageSlices slices_;
+  std::uint32_t used_shift_ = 0;
   Ps end_ = 0;
   std::map<Work, Known> known_;
   std::map<std::pair<std::uint16_t, Work>, Usage> repeats_;
