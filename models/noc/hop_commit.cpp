@@ -84,7 +84,8 @@ void HopCommitEngine::fetch_next(const Entry& entry) const {
   if (entry.to == nullptr) return;
   __builtin_prefetch(entry.to->link);
   __builtin_prefetch(entry.to->vcs + entry.to->next);
-  actions_.soon(entry.to->router, entry.to->output);
+  actions_.soon(entry.to->router, entry.to->output,
+                static_cast<unsigned>(entry.packet->virtual_network()) * config_.vcs_per_set);
 }
 
 // Calls.

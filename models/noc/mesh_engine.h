@@ -39,8 +39,9 @@ class MeshEngine {
       this->head(router, input, output, packet, head);
       this->tail(router, input, output, packet, head, tail);
     }
-    /// A packet will leave through this output within the next few calls: a hint, to fetch what that needs.
-    virtual void soon(unsigned /*router*/, unsigned /*output*/) {}
+    /// A packet will leave through this output within the next few calls, on `channel` or one of the next ones: a hint,
+    /// to fetch what that needs.
+    virtual void soon(unsigned /*router*/, unsigned /*output*/, unsigned /*channel*/) {}
     /// Until now `packet` could not go on for want of a place or channel that `by` gives back, or, null, what is behind
     /// that output.
     virtual void freed(unsigned /*router*/, unsigned /*output*/, Packet& /*packet*/, const Packet* /*by*/) {}

@@ -37,7 +37,14 @@ unsigned RouterNetwork::debug(unsigned router, BackDoor& access) const {
   return outputs_[router][port].peer->debug(access);
 }
 
-void RouterNetwork::soon(unsigned router, unsigned output) { __builtin_prefetch(outputs_[router][output].peer); }
+void RouterNetwork::soon(unsigned router, unsigned output, unsigned channel) {
+  const RouterOutput& to = outputs_[router][output];
+  __builtin_prefetch(to.peer);
+  if (to.usage == nullptr) return;
+  __builtin_prefetch(to.usage, 1);
+  __builtin_prefetch(&to.vcs[channel], 1);
+  __builtin_prefetch(&to.vcs[channel + config_.vcs_per_set / 2], 1);
+}
 
 // Both run once a hop: what only some runs want (RouterOutput::reached) is a call away.
 

@@ -53,7 +53,7 @@ class RouterNetwork final : MeshEngine::Actions {
  private:
   void head(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head) override;
   void tail(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
-  void soon(unsigned router, unsigned output) override;
+  void soon(unsigned router, unsigned output, unsigned channel) override;
   void pass(unsigned router, unsigned input, unsigned output, Packet& packet, Cycle head, Cycle tail) override;
   void freed(unsigned router, unsigned output, Packet& packet, const Packet* by) override;
   void injected(unsigned router, unsigned input, Packet& packet, Cycle head, Cycle tail) override;
