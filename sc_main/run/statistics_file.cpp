@@ -12,6 +12,7 @@ namespace kernbench {
 
 namespace {
 constexpr std::size_t kMostDigits = 20;
+constexpr std::size_t kBlock = 256 * 1024;  // bytes that are written together
 
 std::uint64_t slices_of(const topology::RunStatistics& statistics) {
   return statistics.time == 0 ? 1 : ((statistics.time - 1) >> statistics.shift) + 1;
@@ -146,8 +147,10 @@ void StatisticsText::begin(const topology::RunStatistics& known) {
 
 void StatisticsText::take(const topology::RunStatistics& known, const topology::ResourceUse& use) {
   if (!any_) begin(known);
-  if (const std::size_t room = room_for(use); line_.size() < room) line_.resize(room);
-  Line line(line_.data());
+  const std::size_t room = room_for(use);
+  if (filled_ != 0 && text_.size() - filled_ < room) flush();
+  if (text_.size() < room) text_.resize(std::max(room, kBlock));
+  Line line(text_.data() + filled_);
   line << (any_ ? ",\n{\"name\":\"" : "\n{\"name\":\"") << use.name << "\",\"kind\":\"" << use.kind << "\"";
   any_ = true;
   if (!use.from.empty()) line << ",\"from\":\"" << use.from << "\"";
@@ -169,11 +172,17 @@ void StatisticsText::take(const topology::RunStatistics& known, const topology::
   }
   add_over_time(line, use.slices, *use.high_water_unit != '\0', use.waits, use.reasons);
   line << "}";
-  sink_(line.text());
+  filled_ += line.text().size();
+}
+
+void StatisticsText::flush() {
+  sink_({text_.data(), filled_});
+  filled_ = 0;
 }
 
 void StatisticsText::finish(const topology::RunStatistics& statistics) {
   if (!any_) begin(statistics);
+  flush();
   fmt::memory_buffer text;
   const fmt::appender out(text);
   fmt::format_to(out, any_ ? "\n],\n\"totals\": {{" : "],\n\"totals\": {{");

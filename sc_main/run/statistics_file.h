@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -8,7 +9,7 @@
 
 namespace kernbench {
 
-/// Makes the JSON of docs/statistics.md, as text, and hands it on part by part: a line per resource. (As a tree of
+/// Makes the JSON of docs/statistics.md, as text, and hands it on in blocks: a line per resource. (As a tree of
 /// values it would take longer than the run of a small collective.)
 class StatisticsText {
  public:
@@ -21,9 +22,11 @@ class StatisticsText {
 
  private:
   void begin(const topology::RunStatistics& known);
+  void flush();
 
   const Sink sink_;
-  std::vector<char> line_;  // room for the longest so far
+  std::vector<char> text_;  // room for what is handed on together
+  std::size_t filled_ = 0;
   bool any_ = false;
 };
 
