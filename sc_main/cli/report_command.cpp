@@ -16,6 +16,7 @@
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
 #include "topology/spec/resolve.h"
 #include "waves/output_file.h"
 
@@ -114,7 +115,8 @@ int report_command(const Arguments& arguments) {
         report::read_study(store.database(), choose(report::stored_sweeps(store.database()), options));
     if (!options.title.empty()) study.title = options.title;
     write_page(options.output, report::render(study),
-               fmt::format(": {} points, {} on the front", study.points.size(), study.front().size()));
+               fmt::format(": {}, {} on the front", counted(static_cast<std::int64_t>(study.points.size()), "point"),
+                           study.front().size()));
   } catch (const SQLite::Exception& error) {
     throw OutputError(fmt::format("cannot read '{}': {}", options.store, error.what()));
   }

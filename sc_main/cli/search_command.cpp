@@ -15,6 +15,7 @@
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
 
 namespace kernbench {
 namespace {
@@ -56,6 +57,8 @@ constexpr const char* kSearchUsage =
     "interrupted search goes on.\nThe file's key 'search' may set algorithm, points, population, generations, seed "
     "and reference;\noptions win. Exit code 6: points failed.\n\n{}\nExample:\n  kernbench search sweep.yaml "
     "--points 60 --seed 7\n";
+
+std::string counted_points(std::size_t number) { return counted(static_cast<std::int64_t>(number), "point"); }
 
 class SearchCommand {
  public:
@@ -102,7 +105,7 @@ class SearchCommand {
       result = study.execute([this](const Generation& g, const std::vector<FrontPoint>& f) { add(g, f); });
     } catch (const sweep::Interrupted&) {
       throw RunEnded(ExitCode::interrupted,
-                     fmt::format("interrupted after {} points; run it again to go on", study.progress().done));
+                     fmt::format("interrupted after {}; run it again to go on", counted_points(study.progress().done)));
     }
     const std::vector<FrontPoint> front = study.front(result.front);
     if (!quiet_text()) print_front(front);
@@ -150,7 +153,7 @@ class SearchCommand {
       for (const double figure : point.objectives) row.push_back(fmt::format("{:.6g}", figure));
       row.push_back(point.key);
     }
-    show_format("# Pareto front: {} points\n", front.size());
+    show_format("# Pareto front: {}\n", counted_points(front.size()));
     std::vector<std::size_t> widths(rows[0].size(), 0);
     for (const auto& row : rows) {
       for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -190,10 +193,11 @@ class SearchCommand {
 
   void say_end(const search::Result& result, const sweep::Progress& progress) const {
     if (given_.quiet) return;
-    if (result.failed > 0) say(fmt::format("kernbench: {} points failed; the store says why\n", result.failed));
+    if (result.failed > 0)
+      say(fmt::format("kernbench: {} failed; the store says why\n", counted_points(result.failed)));
     if (result.exhausted) say("kernbench: every point that the constraints allow has been run\n");
-    say(fmt::format("kernbench: {} points, {} of them from the store; see 'kernbench report {} --sweep {}'\n",
-                    result.generations.back().evaluated, progress.cached, given_.store, file_.name));
+    say(fmt::format("kernbench: {}, {} of them from the store; see 'kernbench report {} --sweep {}'\n",
+                    counted_points(result.generations.back().evaluated), progress.cached, given_.store, file_.name));
   }
 
   SearchOptions given_;

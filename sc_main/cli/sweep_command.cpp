@@ -18,6 +18,7 @@
 #include "sc_main/run/terminal.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
 
 namespace kernbench {
 namespace {
@@ -136,10 +137,9 @@ nlohmann::ordered_json host_json(const Progress& progress, unsigned jobs) {
 void print_summary(const SweepFile& file, const Progress& progress, const std::vector<Point>& all,
                    const std::vector<Evaluated>& results, const PointMaker& maker, const std::string& store) {
   const std::size_t good = progress.done - progress.failed - progress.lost;
-  show_format(
-      "# sweep {}: {} points, {} ok, {} failed, {} lost, {} refused; {} ran now, {} were in the store\n# store {}\n",
-      file.name, progress.total, good, progress.failed, progress.lost, progress.refused, progress.ran, progress.cached,
-      store);
+  show_format("# sweep {}: {}, {} ok, {} failed, {} lost, {} refused; {} ran now, {} were in the store\n# store {}\n",
+              file.name, counted(static_cast<std::int64_t>(progress.total), "point"), good, progress.failed,
+              progress.lost, progress.refused, progress.ran, progress.cached, store);
   for (std::size_t o = 0; o < file.objectives.size(); ++o) {
     const Objective& objective = file.objectives[o];
     std::optional<std::size_t> best;

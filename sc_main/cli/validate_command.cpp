@@ -20,6 +20,7 @@
 #include "sc_main/validate/validate.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
+#include "tlm/config/units.h"
 #include "waves/output_file.h"
 
 namespace kernbench {
@@ -204,7 +205,8 @@ class Validation {
     show_format("# {}: {} of {} judged cases within their limits, worst error {:.2f}% ({}); {} reported only{}\n",
                 domain_.name, summary.within, summary.judged, summary.worst * 100,
                 summary.worst_case.empty() ? "none" : summary.worst_case, summary.cases - summary.judged,
-                skipped_ == 0 ? std::string() : fmt::format(", {} rows skipped", skipped_));
+                skipped_ == 0 ? std::string()
+                              : fmt::format(", {} skipped", counted(static_cast<std::int64_t>(skipped_), "row")));
   }
 
   nlohmann::ordered_json to_json(const Summary& summary) const {
