@@ -40,16 +40,16 @@ Cause CauseLog::step(Spent spent, std::uint32_t place, Ps end, const Cause& caus
 }
 
 Cause CauseLog::waited_for(const Cause& other, Spent spent, std::uint32_t place, Ps end, const Cause& cause) {
-  ways_.clear();
+  std::vector<Segment> ways;
   const Ps from = end_of(cause);
   for (const Step* step = other.step_; end_of(step) > from; step = step->previous) {
     const auto of = static_cast<Spent>(step->spent);
     if (of != Spent::noc_wait && of != Spent::wire_wait && of != Spent::wire_credit) continue;
     const Ps begin = std::max(end_of(step->previous), from);
-    if (begin < end) ways_.push_back({begin, std::min(step->end, end), of, step->place});
+    if (begin < end) ways.push_back({begin, std::min(step->end, end), of, step->place});
   }
   Cause chain = cause;
-  for (auto way = ways_.rbegin(); way != ways_.rend(); ++way) {
+  for (auto way = ways.rbegin(); way != ways.rend(); ++way) {
     chain = step(spent, place, way->begin, chain);
     chain = step(way->spent, way->place, way->end, chain);
   }

@@ -157,7 +157,6 @@ class CauseLog {
   std::deque<Step> steps_;
   Step* free_ = nullptr;
   std::vector<std::string> places_{std::string()};  // [0]: nowhere
-  std::vector<Segment> ways_;                       // of waited_for(), kept for its memory
   std::vector<Launch> launches_;                    // the first kMostLaunches
   std::uint64_t launches_seen_ = 0;
   std::unordered_map<std::string, std::uint32_t> by_name_;
