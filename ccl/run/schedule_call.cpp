@@ -10,6 +10,7 @@
 #include "ccl/run/request.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/level_cost.h"
+#include "ccl/schedule/plan.h"
 
 namespace kernbench::ccl {
 namespace {

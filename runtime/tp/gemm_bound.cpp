@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/tp/launch_bound.h"
+#include "runtime/tp/own_shard.h"
 
 namespace kernbench::tp {
 
