@@ -87,8 +87,9 @@ struct SplitCube {
   std::int64_t first_row = 0, end_row = 0, cols = 0;  ///< of c
   std::int64_t rows() const { return end_row - first_row; }
 };
-std::map<int, SplitCube> split_cubes(const GemmOperands& operands) {
-  std::map<int, SplitCube> cubes;
+using SplitCubes = std::map<int, SplitCube>;
+SplitCubes split_cubes(const GemmOperands& operands) {
+  SplitCubes cubes;
   for (const ShardSpec& shard : operands.c.shards()) {
     if (shard.region.empty()) continue;
     SplitCube& cube = cubes[shard.cube];
@@ -121,14 +122,15 @@ struct Begins {
   Ps way = 0, work = 0;
 };
 /// The longest over all PEs, none of which is taken to do more than its share of the best split, `even`.
-Begins spread_and_work(const MachineMap& map, const GemmOperands& operands, const PeEngines& e, bool lanes, Ps even) {
+Begins spread_and_work(const MachineMap& map, const SplitCubes& cubes, const Tensor& a, const PeEngines& e, bool lanes,
+                       Ps even) {
   Begins longest;
-  for (const auto& [number, cube] : split_cubes(operands)) {
+  for (const auto& [number, cube] : cubes) {
     for (const ShardSpec& share : cube.sharers) {
       const std::int64_t k = share.region.rows;
-      const Ps array = cycles_at(pe_cycles(e, operands.c.dtype(), cube.rows(), cube.cols, k), e.gemm_hz);
+      const Ps array = cycles_at(pe_cycles(e, a.dtype(), cube.rows(), cube.cols, k), e.gemm_hz);
       const double macs = static_cast<double>(cube.rows()) * static_cast<double>(cube.cols) * static_cast<double>(k);
-      const Begins one{first_of(map, operands.a, share.region.row, k, owner_of(share)),
+      const Begins one{first_of(map, a, share.region.row, k, owner_of(share)),
                        std::min(lanes ? lanes_time(e, macs) : array, even)};
       if (one.way + one.work > longest.way + longest.work) longest = one;
     }
@@ -138,9 +140,10 @@ Begins spread_and_work(const MachineMap& map, const GemmOperands& operands, cons
 
 /// Behind the last product of a split k: the least message between two PEs of a cube, an addition, and rounding if sums
 /// are wider. 0 where the last block of rows may be the last PE's own.
-Ps summing(const MachineMap& map, const GemmOperands& operands, const PeEngines& e, const GemmMapping& mapping) {
+Ps summing(const MachineMap& map, const SplitCubes& cubes, DType dtype, const PeEngines& e,
+           const GemmMapping& mapping) {
   std::optional<Ps> least;
-  for (const auto& [number, cube] : split_cubes(operands)) {
+  for (const auto& [number, cube] : cubes) {
     if (cube.sharers.size() < 2 || cube.owners.size() < 2) return 0;
     if (std::int64_t{mapping.row_blocks} * mapping.tile_m < cube.rows()) return 0;
     for (const ShardSpec& from : cube.sharers) {
@@ -151,7 +154,6 @@ Ps summing(const MachineMap& map, const GemmOperands& operands, const PeEngines&
       }
     }
   }
-  const DType dtype = operands.c.dtype();
   const std::uint64_t passes = compute_type(dtype) == dtype ? 1 : 2;
   return least.value_or(0) + cycles_at(passes * (std::uint64_t{e.math_fill} + 1), e.math_hz);
 }
@@ -187,11 +189,12 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const 
   const Ps work = std::max(bound.array, bound.memory);
   Ps behind_dispatch = std::max(work + near, far);
   if (exchanges_sums(mapping.kind)) {
-    bound.sums = summing(map, operands, e, mapping);
+    const SplitCubes cubes = split_cubes(operands);
+    bound.sums = summing(map, cubes, operands.c.dtype(), e, mapping);
     // What was summed before may be written meanwhile, but nothing is left to read.
     const Ps read_last = near + std::max(bound.array, least_memory_time(map, read)) + bound.sums;
     const bool own_a = mapping.kind == GemmMapping::Kind::ring;
-    const Begins late = own_a ? Begins() : spread_and_work(map, operands, e, lanes, bound.array);
+    const Begins late = own_a ? Begins() : spread_and_work(map, cubes, operands.a, e, lanes, bound.array);
     const Ps begun_late = late.way + late.work + bound.sums;
     if (begun_late > std::max(behind_dispatch, read_last)) bound.spread = late.way;
     behind_dispatch = std::max({behind_dispatch, read_last, begun_late});
