@@ -14,7 +14,7 @@ namespace kernbench {
 /// nothing hides. A launch that takes less ends the run with an error (Runtime::check).
 struct LaunchBound {
   Ps time = 0;            ///< of the kernel, all PEs; 0: not known
-  const char* by = "";    ///< what binds it, a literal: "array", "math", "HBM", "latency"
+  const char* by = "";    ///< what binds it, a literal: "array", "math", "HBM", "UCIe", "latency"
   double flops = 0;       ///< additions and multiplications
   double bytes = 0;       ///< that memories have to give or take at least
   const char* kind = "";  ///< what it computes, a literal: "gemm", "attention"

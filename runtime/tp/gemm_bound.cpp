@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/tp/gemm_cut.h"
 #include "runtime/tp/launch_bound.h"
 #include "runtime/tp/own_shard.h"
 
@@ -160,7 +161,8 @@ Ps summing(const MachineMap& map, const SplitCubes& cubes, DType dtype, const Pe
 }  // namespace
 
 const char* GemmBound::binds() const {
-  return latency > std::max(array, memory) ? "latency" : array >= memory ? "array" : "HBM";
+  const Ps most = std::max({array, memory, ucie});
+  return latency > most ? "latency" : array == most ? "array" : memory == most ? "HBM" : "UCIe";
 }
 
 GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const GemmMapping& mapping) {
@@ -180,19 +182,20 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const 
   moved.push_back({operands.c});
   if (operands.residual) moved.push_back({operands.residual});
   bound.memory = least_memory_time(map, moved, &bound.bytes);
+  bound.ucie = least_ucie_time(map, operands);
 
   const bool lanes = on_math_engine(mapping.kind);
   const Ps fill = lanes ? cycles_at(2 * std::uint64_t{e.math_fill}, e.math_hz) : fill_and_drain(e);
   const Ps fixed = e.dispatch + fill + way_there_and_back(map, pe), near = least_access(map, pe);
   const Ps far = std::max(farthest_part(map, operands.a, operands.c, true, operands.first_row.value_or(0)),
                           farthest_part(map, operands.b, operands.c, false, 0));
-  const Ps work = std::max(bound.array, bound.memory);
+  const Ps work = std::max({bound.array, bound.memory, bound.ucie});
   Ps behind_dispatch = std::max(work + near, far);
   if (exchanges_sums(mapping.kind)) {
     const SplitCubes cubes = split_cubes(operands);
     bound.sums = summing(map, cubes, operands.c.dtype(), e, mapping);
     // What was summed before may be written meanwhile, but nothing is left to read.
-    const Ps read_last = near + std::max(bound.array, least_memory_time(map, read)) + bound.sums;
+    const Ps read_last = near + std::max({bound.array, least_memory_time(map, read), bound.ucie}) + bound.sums;
     const bool own_a = mapping.kind == GemmMapping::Kind::ring;
     const Begins late = own_a ? Begins() : spread_and_work(map, cubes, operands.a, e, lanes, bound.array);
     const Ps begun_late = late.way + late.work + bound.sums;

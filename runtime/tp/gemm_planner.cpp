@@ -190,6 +190,22 @@ void check_operands(const std::string& name, const GemmOperands& operands) {
   }
 }
 
+/// What a mapping asks of operands that not all have.
+const char* needs(GemmMapping::Kind kind) {
+  using Kind = GemmMapping::Kind;
+  switch (kind) {
+    case Kind::passed:
+      return "the PEs of a cube have to make the same rows of the result, and their TCM to hold their columns of b";
+    case Kind::split:
+    case Kind::lanes:
+      return "the PEs of a cube have to hold different rows of b, and the same columns of b and of the result";
+    case Kind::ring:
+      return "all cubes have to hold columns of b and rows of the result, cut alike over their PEs";
+    default:
+      return "no tile of it fits in TCM";
+  }
+}
+
 }  // namespace
 
 const GemmPlan& GemmPlans::of(const MachineMap& map, const std::string& name, const GemmOperands& operands) {
@@ -228,19 +244,15 @@ GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOpe
     if (forced && forced->whole()) list = {*forced};
     if (const auto best = best_of(p, list, room)) plan.considered.push_back(*best);
   }
-  if (plan.considered.empty() && split && forced->kind == GemmMapping::Kind::lanes &&
+  if (plan.considered.empty() && split && forced && forced->kind == GemmMapping::Kind::lanes &&
       split->part.rows > kMostWeighted) {
     throw std::invalid_argument(
         fmt::format("gemm '{}': mapping {} makes at most {} rows of a cube's result one by one; these have {}", name,
                     mapping, kMostWeighted, split->part.rows));
   }
   if (plan.considered.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "gemm '{}': mapping {} does not serve these operands: of passed, the PEs of a cube have to make the "
-        "same rows of the result, and TCM to hold their columns of b; of split and lanes, to hold different rows of b "
-        "and the same columns of b and of the result; of ring, all cubes to hold columns of b and rows of the result, "
-        "cut alike over their PEs",
-        name, mapping));
+    throw std::invalid_argument(fmt::format("gemm '{}': mapping {} does not serve these operands: {}", name, mapping,
+                                            forced ? needs(forced->kind) : "no tile of any fits in TCM"));
   }
   std::stable_sort(plan.considered.begin(), plan.considered.end(),
                    [](const auto& x, const auto& y) { return x.estimate.time < y.estimate.time; });

@@ -410,15 +410,17 @@ class Gemm final : public GemmBase {
     const auto part = [&](const char* text, Ps time) {
       return time > 0 ? fmt::format(fmt::runtime(text), us(time)) : std::string();
     };
-    report.text += fmt::format("# bound {:.2f} us: the larger of array {:.2f} and HBM {:.2f}, and latency {:.2f}{}{}\n",
-                               us(plan.bound.time), us(plan.bound.array), us(plan.bound.memory), us(plan.bound.latency),
-                               part(", of it {:.2f} until the first of a is there", plan.bound.spread),
-                               part(", {:.2f} for partial sums", plan.bound.sums));
+    report.text += fmt::format(
+        "# bound {:.2f} us: the longest of array {:.2f}, HBM {:.2f} and UCIe {:.2f}, and latency {:.2f}{}{}\n",
+        us(plan.bound.time), us(plan.bound.array), us(plan.bound.memory), us(plan.bound.ucie), us(plan.bound.latency),
+        part(", of it {:.2f} until the first of a is there", plan.bound.spread),
+        part(", {:.2f} for partial sums", plan.bound.sums));
     Json& explain = report.results.back()["explain"];
     explain["loops"] = plan.best.mapping.loops();
     explain["mapping"] = plan.best.mapping.yaml();
     explain["bound"] = {{"array_ns", static_cast<double>(plan.bound.array) / 1e3},
                         {"hbm_ns", static_cast<double>(plan.bound.memory) / 1e3},
+                        {"ucie_ns", static_cast<double>(plan.bound.ucie) / 1e3},
                         {"latency_ns", static_cast<double>(plan.bound.latency) / 1e3},
                         {"first_operands_ns", static_cast<double>(plan.bound.spread) / 1e3},
                         {"partial_sums_ns", static_cast<double>(plan.bound.sums) / 1e3}};
