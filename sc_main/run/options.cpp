@@ -61,6 +61,7 @@ std::string allowed(const po::option_description& option, const std::string& val
   const std::type_info& type = type_of(option);
   if (type == typeid(int)) return whole_number<int>(option, value);
   if (type == typeid(unsigned)) return whole_number<unsigned>(option, value);
+  if (type == typeid(std::int64_t)) return whole_number<std::int64_t>(option, value);
   if (type == typeid(std::uint64_t)) return whole_number<std::uint64_t>(option, value);
   return type == typeid(double) ? "give a number" : std::string();
 }

@@ -177,6 +177,8 @@ TEST(CommandLine, WhatAFileOrAnotherOptionRefusesHidesNoValue) {
   expect_refused(tool({"run", "all_reduce", "-w", "x", "-w", "1", "-n", "x", "--group", "0", "--group", "1"}),
                  "--warmup is 'x'" + whole + next + "option '--warmup' cannot be specified more than once" + help +
                      next + "--iters is 'x'\n  hint: give an integer of at least 1");
+  expect_refused(tool({"run", "gemm", "--n", "x", "--m", "4.5"}),
+                 "--n is 'x'\n  hint: give an integer" + next + "--m is '4.5'\n  hint: give an integer");
   const std::string leave = "\n  hint: give a value, or leave the option out";
   expect_refused(tool({"run", "all_reduce", "--ccl", "", "--json", "", "-b", "", "-w", "x"}),
                  "--ccl is ''" + leave + next + "--json is ''" + leave + next + "--minbytes is ''" + leave + next +
