@@ -7,7 +7,8 @@ namespace kernbench::ccl {
 namespace {
 
 Plan one_tree_plan(const PlanRequest& request) {
-  // What a gather becomes where the cubes of a SIP hide their data behind one address (docs/collectives.md, Lanes).
+  // What a gather becomes where the cubes of a SIP hide their data behind one address (docs/collective_algorithms.md,
+  // Lanes).
   if (request.op == CollectiveOp::all_gather && request.cubes() > 1) return plan_hierarchical("one_tree", request);
   return plan_rooted("one_tree", request, true);
 }

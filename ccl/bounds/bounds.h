@@ -35,7 +35,7 @@ struct BoundInput {
 double sip_link_bytes(const MachineMap& map, const BoundInput& input);
 
 /// All lower bounds of a collective, each valid for any algorithm without reduction in the network; a single one of 0
-/// ns if there is nothing to do. Formulas: docs/collectives.md, after bench/reference/collectives/bounds.md.
+/// ns if there is nothing to do. Formulas: docs/collective_algorithms.md, after bench/reference/collectives/bounds.md.
 std::vector<Bound> collective_bounds(const MachineMap& map, const BoundInput& input);
 /// The largest of them.
 Bound largest(const std::vector<Bound>& bounds);

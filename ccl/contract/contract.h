@@ -10,7 +10,8 @@
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/tl.h"
 
-/// What an algorithm module and KernBench agree on. A module is one file with one descriptor; see docs/collectives.md.
+/// What an algorithm module and KernBench agree on. A module is one file with one descriptor; see
+/// docs/collective_algorithms.md.
 namespace kernbench::ccl {
 
 /// Version of the binary interface: raised when a header that modules compile against (this one, plan_request.h,

@@ -60,7 +60,7 @@ enum class LaneKey : std::uint8_t {
 /// Little data (at most 256 B for a PE, of all_gather, reduce_scatter, scatter, or an all_to_all of two ranks) without
 /// copies go to the PEs that hold them in `in`; between ranks, what has a long way from there goes to those that hold
 /// it in `out`, where that is shorter. An all_to_all's region, which one PE of a cube holds, is shared by two PEs of
-/// that cube if those that get it store it in many places. Reasons and figures: docs/collectives.md, Lanes.
+/// that cube if those that get it store it in many places. Reasons and figures: docs/collective_algorithms.md, Lanes.
 class Lanes {
  public:
   /// `item`: bytes of an element. Throws Error where the cubes' tiles lie differently.

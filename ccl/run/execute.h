@@ -58,9 +58,9 @@ struct ExecutionPlan {
 /// per contribution and written once per result. Loads stand where their value is first needed; the PE runs ahead of
 /// what it waits for, so they are early.
 ///
-/// Where regions lie on few PEs each and every lane has a part of all of them (docs/collectives.md, Lanes), lanes take
-/// turns at those PEs: a lane loads ahead of its steps and stores behind them, window by window, each in an order of
-/// its own (decision 0170).
+/// Where regions lie on few PEs each and every lane has a part of all of them (docs/collective_algorithms.md, Lanes),
+/// lanes take turns at those PEs: a lane loads ahead of its steps and stores behind them, window by window, each in an
+/// order of its own (decision 0170).
 class Executor {
  public:
   /// `lane`: one of plan.lanes. `node`: of the schedule. `in_place`: `in` and `out` are one tensor. `verbs` know where

@@ -24,7 +24,7 @@ const std::vector<std::string> kMesh3{"--set", "system.sips.topology=mesh_2d_no_
                                       "--set", "system.sips.w=3",
                                       "--set", "system.sips.h=3"};
 
-/// Blocks that do not divide by the lanes (docs/collectives.md, Lanes).
+/// Blocks that do not divide by the lanes (docs/collective_algorithms.md, Lanes).
 const std::vector<std::string> kRing3{"--topology", "ring8", "--set", "system.sips.count=3"};
 const std::vector<std::string> kTorus3x3{
     "--topology", "ring8",           "--set", "system.sips.count=9", "--set", "system.sips.topology=torus_2d",

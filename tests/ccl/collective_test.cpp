@@ -125,7 +125,7 @@ TEST(Collective, GathersOfTilesIntoAnyPlacement) {
   }
 }
 
-// Cubes that hide their data behind one address: all get what the root asks for (docs/collectives.md, Lanes).
+// Cubes that hide their data behind one address: all get what the root asks for (docs/collective_algorithms.md, Lanes).
 TEST(Collective, GathersOfCopiesThatContributeRunOnOneTree) {
   const MachineMap map = make_map(SipTopology::switch_star, 3, 0, 0, 2, 1, 2);
   for (const int root : {0, 2}) {

@@ -404,7 +404,7 @@ std::int64_t program_bytes(int ranks, const std::string& algorithm,
   return counter.bytes - counter.programs * static_cast<std::int64_t>(kCommandBytes);
 }
 
-// The table of docs/collectives.md, "bytes of a program".
+// The table of docs/collective_algorithms.md, "bytes of a program".
 class ProgramBytes : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProgramBytes, ::testing::Values(2, 3, 5));
 

@@ -12,8 +12,8 @@
 #include "ccl/select/registry.h"
 #include "tests/runtime/machine_run.h"
 
-/// The contract of algorithm modules (docs/collectives.md), on the whole machine: whatever a module is inside, its four
-/// symbols are all that is needed to launch it.
+/// The contract of algorithm modules (docs/collective_algorithms.md), on the whole machine: whatever a module is
+/// inside, its four symbols are all that is needed to launch it.
 namespace kernbench::testing {
 namespace {
 using Op = CollectiveOp;
