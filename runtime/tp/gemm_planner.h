@@ -25,7 +25,7 @@ struct GemmPlan {
   std::uint64_t pes_of_cube = 0;          ///< bit p: PE p of each cube makes a part of c
 };
 
-/// The mapping with the least estimate, or near it (docs/tensor_parallel.md); `mapping` "auto", or a kind or a whole
+/// The mapping with the least estimate, or near it (docs/gemm.md); `mapping` "auto", or a kind or a whole
 /// mapping to force (parse_gemm_mapping). Takes no simulated time. Throws std::invalid_argument on operands that do not
 /// fit, naming `name`, and on a mapping that does not serve them.
 GemmPlan plan_gemm(const MachineMap& map, const std::string& name, const GemmOperands& operands,
