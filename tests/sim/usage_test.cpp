@@ -106,6 +106,47 @@ TEST(Usage, KeepsItsSumsInBoundedSlicesHoweverLongTheRun) {
   EXPECT_EQ(sum.mark, most);
 }
 
+// Slices are kept in 16 B until one of them holds more than that has room for: both sides of each limit.
+TEST(Usage, LosesNothingOfASliceThatHoldsMoreThanOthers) {
+  constexpr std::uint64_t k24 = std::uint64_t{1} << 24, k32 = std::uint64_t{1} << 32;
+  constexpr Ps kSlice = 2 * k32;
+  const auto book = [](Usage& usage, Ps begin, const Usage::Slice& what) {
+    usage.busy(begin, begin + what.busy, what.bytes, what.messages);
+    usage.wait(begin, begin + what.waiting);
+    usage.level(what.mark, begin);
+  };
+  const auto expect_equal = [](const Usage::Slice& slice, const Usage::Slice& wanted) {
+    EXPECT_EQ(slice.busy, wanted.busy);
+    EXPECT_EQ(slice.waiting, wanted.waiting);
+    EXPECT_EQ(slice.bytes, wanted.bytes);
+    EXPECT_EQ(slice.messages, wanted.messages);
+    EXPECT_EQ(slice.mark, wanted.mark);
+  };
+  const Usage::Slice small{3, 4, 5, 6, 7};
+  for (const Usage::Slice& large :
+       {Usage::Slice{k32 - 1, k32 - 1, k24 - 1, 65535, k24 - 1}, Usage::Slice{k32, 1, 1, 1, 1},
+        Usage::Slice{1, k32, 1, 1, 1}, Usage::Slice{1, 1, k24, 1, 1}, Usage::Slice{1, 1, 1, 65536, 1},
+        Usage::Slice{1, 1, 1, 1, k24}}) {
+    UsageSlices common(8, 33);
+    Usage usage(common), other(common);
+    book(other, 0, small);
+    book(usage, 0, small);
+    book(usage, kSlice, large);
+    book(usage, 2 * kSlice, small);
+    book(other, kSlice, small);
+    const auto slices = usage.slices(33, 3 * kSlice), others = other.slices(33, 3 * kSlice);
+    expect_equal(slices[0], small);
+    expect_equal(slices[1], large);
+    expect_equal(slices[2], small);
+    expect_equal(others[0], small);
+    expect_equal(others[1], small);
+    book(usage, kSlice, small);  // once more, into what is kept
+    book(usage, 3 * kSlice, small);
+    Usage::Slice both = large;
+    expect_equal(usage.slices(33, 4 * kSlice)[1], both += small);
+  }
+}
+
 TEST(Usage, KeepsReasonsOfWaitingApartInTheSlicesInWhichTheyWaited) {
   UsageSlices common(8, kShift);  // 1,024 ps
   Usage usage(common);

@@ -17,44 +17,30 @@ std::uint64_t share(std::uint64_t whole, Ps begin, Ps at, Ps end) {
   return static_cast<std::uint64_t>(static_cast<unsigned __int128>(whole) * (at - begin) / (end - begin));
 }
 
-/// Adds to the slices from the first one of an interval that reaches over several; returns what is left for the last.
-Usage::Slice spread_over(Usage::Slice* slice, std::uint32_t shift, Ps begin, Ps end, const Usage::Slice& what) {
-  const std::uint64_t first = begin >> shift, last = (end - 1) >> shift;
-  const Ps whole = Ps{1} << shift;
-  Ps until = (first + 1) << shift;
-  Usage::Slice left = what;
-  if (what.waiting != 0) {  // and nothing else; of long queues: over many slices
-    slice->waiting += until - begin;
-    for (std::uint64_t i = first + 1; i < last; ++i) (++slice)->waiting += whole;
-    left.waiting = end - (last << shift);
-    return left;
-  }
-  for (std::uint64_t i = first; i < last; ++i, ++slice, until += whole) {
-    const auto take = [&](auto all, auto& left, auto& to) {
-      const auto rest = all - static_cast<decltype(all)>(share(all, begin, until, end));
-      to += left - rest;
-      left = rest;
-    };
-    take(what.busy, left.busy, slice->busy);
-    take(what.bytes, left.bytes, slice->bytes);
-    take(what.messages, left.messages, slice->messages);
-  }
-  return left;
-}
 }  // namespace
 
 /// From the system in blocks, which are zero: what is not written does not take time, then.
-Usage::Slice* UsageSlices::allocate() {
-  constexpr std::size_t kBlock = (std::size_t{2} << 20) / sizeof(Usage::Slice);  // a large page
-  if (left_ < most_) {
-    left_ = std::max<std::size_t>(kBlock, most_);
-    auto* block = static_cast<Usage::Slice*>(std::calloc(left_, sizeof(Usage::Slice)));
+std::byte* UsageSlices::allocate(std::size_t size) {
+  constexpr std::size_t kBlock = std::size_t{2} << 20;  // a large page
+  const std::size_t bytes = most_ * size;
+  if (left_ < bytes) {
+    left_ = std::max(kBlock, bytes);
+    auto* block = static_cast<std::byte*>(std::calloc(left_, 1));
     if (block == nullptr) throw std::bad_alloc();
     blocks_.emplace_back(block);
     end_ = block + left_;
   }
-  left_ -= most_;
-  return end_ - left_ - most_;
+  left_ -= bytes;
+  return end_ - left_ - bytes;
+}
+
+void SliceRow::put_wide(std::uint64_t i, const UsageSlice& slice, UsageSlices& common) {
+  if (!is_wide()) {
+    auto* wider = reinterpret_cast<UsageSlice*>(common.allocate(sizeof(UsageSlice)));
+    for (std::uint32_t k = 0; k < common.most_; ++k) wider[k] = UsageSlice(narrow()[k]);
+    memory_ = reinterpret_cast<std::uintptr_t>(wider) | 1;
+  }
+  wide()[i] = slice;
 }
 
 Usage::Usage(UsageSlices& common, std::uint32_t units) : common_(common), shift_(common.shift_), units_(units) {}
@@ -71,10 +57,10 @@ void Usage::fold_to(std::uint32_t shift) {
   for (std::uint32_t i = 0; i < untouched_; ++to) {
     const std::uint64_t end = std::min<std::uint64_t>(untouched_, std::uint64_t{to + 1} << by);
     Slice sum;
-    for (; i < end; ++i) sum += slices_[i];
-    slices_[to] = sum;
+    for (; i < end; ++i) sum += slices_.at(i);
+    slices_.put(to, sum, common_);
   }
-  std::fill(slices_ + to, slices_ + untouched_, Slice());
+  for (std::uint32_t i = to; i < untouched_; ++i) slices_.put(i, {}, common_);
   untouched_ = to;
   if (!reasons_) return;
   std::vector<Waits> folded;
@@ -90,10 +76,10 @@ void Usage::fold_to(std::uint32_t shift) {
 void Usage::settle() {
   if (!used()) return;
   if (slice_ >= untouched_) {
-    slices_[slice_] = here_;
+    slices_.put(slice_, here_, common_);
     untouched_ = slice_ + 1;
   } else {
-    slices_[slice_] += here_;
+    slices_.add(slice_, here_, common_);
   }
 }
 
@@ -113,6 +99,32 @@ void Usage::keep(Ps waits, unsigned reason) {
   reasons_->kept = waited_;
 }
 
+/// Adds to its slices what an interval did that reaches over several; returns what is left for the last.
+Usage::Slice Usage::spread_over(Ps begin, Ps end, const Slice& what) {
+  const std::uint64_t first = begin >> shift_, last = (end - 1) >> shift_;
+  const Ps whole = Ps{1} << shift_;
+  Ps until = (first + 1) << shift_;
+  Slice left = what;
+  for (std::uint64_t i = first; i < last; ++i, until += whole) {
+    Slice part;
+    if (what.waiting != 0) {  // and nothing else; of long queues: over many slices
+      part.waiting = until - std::max(begin, until - whole);
+    } else {
+      const auto take = [&](auto all, auto& rest, auto& to) {
+        const auto behind = all - static_cast<decltype(all)>(share(all, begin, until, end));
+        to = rest - behind;
+        rest = behind;
+      };
+      take(what.busy, left.busy, part.busy);
+      take(what.bytes, left.bytes, part.bytes);
+      take(what.messages, left.messages, part.messages);
+    }
+    slices_.add(i, part, common_);
+  }
+  if (what.waiting != 0) left.waiting = end - (last << shift_);
+  return left;
+}
+
 void Usage::spread(Ps begin, Ps end, const Slice& what, unsigned reason) {
   settle();
   const bool reasons = common_.reasons_ && reasons_ != nullptr;
@@ -126,11 +138,11 @@ void Usage::spread(Ps begin, Ps end, const Slice& what, unsigned reason) {
     first = begin >> shift_;
     last = final >> shift_;
   }
-  if (slices_ == nullptr) slices_ = common_.allocate();
+  if (!slices_.reserved()) slices_.reserve(common_);
   if (first == last) {
     here_ = what;
   } else {
-    here_ = spread_over(slices_ + first, shift_, begin, end, what);
+    here_ = spread_over(begin, end, what);
     untouched_ = std::max(untouched_, static_cast<std::uint32_t>(last));
   }
   passed_.busy += what.busy - here_.busy;
@@ -149,13 +161,13 @@ void Usage::raise(std::uint64_t count, Ps at) {
   const auto mark = static_cast<std::uint32_t>(count);
   const std::uint64_t slice = at >> shift_;
   if (common_.shift_ != shift_ || slice >= untouched_) return spread(at, at, {0, 0, 0, 0, mark});
-  slices_[slice].mark = std::max(slices_[slice].mark, mark);
+  slices_.add(slice, {0, 0, 0, 0, mark}, common_);
 }
 
 std::uint32_t Usage::mark(Ps since) const {
   const std::uint64_t first = since >> shift_;
   std::uint32_t mark = slice_ >= first ? here_.mark : 0;
-  for (std::uint64_t i = first; i < untouched_; ++i) mark = std::max(mark, slices_[i].mark);
+  for (std::uint64_t i = first; i < untouched_; ++i) mark = std::max(mark, slices_.at(i).mark);
   return mark;
 }
 
@@ -164,12 +176,10 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   std::vector<Slice> result(count);
   if (!used()) return result;
   const std::uint32_t by = shift - shift_;
-  std::size_t from = by == 0 ? std::min<std::size_t>(untouched_, count) : 0;  // most
-  std::copy(slices_, slices_ + from, result.begin());
-  for (std::size_t to = from >> by; from < untouched_; ++to) {
+  for (std::size_t from = 0, to = 0; from < untouched_; ++to) {
     const std::size_t until = to + 1 < count ? std::min<std::size_t>(untouched_, (to + 1) << by) : untouched_;
     Slice sum;
-    for (; from < until; ++from) sum += slices_[from];
+    for (; from < until; ++from) sum += slices_.at(from);
     result[std::min(to, count - 1)] += sum;
   }
   result[std::min(std::size_t{slice_} >> by, count - 1)] += here_;

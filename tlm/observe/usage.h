@@ -2,16 +2,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <vector>
 
-#include "tlm/sim/time.h"
+#include "tlm/observe/usage_slices.h"
 
 namespace kernbench {
-
-class UsageSlices;
 
 /// What a resource did over time, in slices of equal length; the totals are the model's own counters.
 ///
@@ -21,24 +18,10 @@ class UsageSlices;
 /// record. Records come in any order of time.
 class alignas(64) Usage {
  public:
-  struct Slice {
-    std::uint64_t busy = 0;     ///< ps
-    std::uint64_t waiting = 0;  ///< ps
-    std::uint64_t bytes = 0;
-    std::uint32_t messages = 0;
-    std::uint32_t mark = 0;  ///< most at once, of the moments at which one more came
-    Slice& operator+=(const Slice& other) {
-      busy += other.busy;
-      waiting += other.waiting;
-      bytes += other.bytes;
-      messages += other.messages;
-      mark = std::max(mark, other.mark);
-      return *this;
-    }
-  };
+  using Slice = UsageSlice;
+  static constexpr std::uint32_t kLeastShift = UsageSlices::kLeastShift;
   static constexpr unsigned kReasons = 3;
-  using Waits = std::array<Ps, kReasons>;           ///< by reason
-  static constexpr std::uint32_t kLeastShift = 16;  ///< 65.536 ns: 256 of them are 17 us
+  using Waits = std::array<Ps, kReasons>;  ///< by reason
 
   /// `common`: of the usages that are compared with it; outlives them. `units`: how many things are in use at once at
   /// most.
@@ -108,6 +91,7 @@ class alignas(64) Usage {
     Waits kept{};  // their sums
   };
   void spread(Ps begin, Ps end, const Slice& what, unsigned reason = 0);
+  Slice spread_over(Ps begin, Ps end, const Slice& what);
   void keep(Ps waits, unsigned reason);
   void raise(std::uint64_t count, Ps at);
   void settle();
@@ -119,7 +103,7 @@ class alignas(64) Usage {
   Slice here_;            // not in slices_ yet
   Waits waited_{};        // the first two in this line
   // What the next slice needs is another one.
-  Slice* slices_ = nullptr;  // all there may be
+  SliceRow slices_;  // all there may be
   UsageSlices& common_;
   Sum passed_;                   // all but `here_`
   std::uint32_t slice_ = 0;      // of `here_`
@@ -127,39 +111,6 @@ class alignas(64) Usage {
   std::uint32_t shift_;
   const std::uint32_t units_;
   std::unique_ptr<Reasons> reasons_;
-};
-
-/// What usages that are compared with each other share: the length of their slices, and the memory for them.
-class UsageSlices {
- public:
-  /// `most`: slices of each usage. `shift`: to begin with; all take the largest that one of them needs, when they next
-  /// have something to say.
-  explicit UsageSlices(std::uint32_t most, std::uint32_t shift = Usage::kLeastShift) : most_(most), shift_(shift) {}
-  UsageSlices(const UsageSlices&) = delete;
-  UsageSlices& operator=(const UsageSlices&) = delete;
-
-  std::uint32_t shift() const { return shift_; }
-  /// Of the slices that hold a run that ended at `end`, every usage's among them.
-  std::uint32_t shift(Ps end) const {
-    std::uint32_t shift = shift_;
-    while (end > 0 && (end - 1) >> shift >= most_) ++shift;
-    return shift;
-  }
-
- private:
-  friend class Usage;
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-  };
-  /// Slices of a usage, with nothing in them.
-  Usage::Slice* allocate();
-
-  const std::uint32_t most_;
-  std::uint32_t shift_;
-  bool reasons_ = false;  // some usage keeps them apart
-  std::vector<std::unique_ptr<Usage::Slice, Free>> blocks_;
-  Usage::Slice* end_ = nullptr;  // of the last block
-  std::size_t left_ = 0;         // slices before it that nobody has
 };
 
 /// The usages of a machine. They stay where they are.
