@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "ccl/schedule/level_cost.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -119,32 +120,30 @@ double crossing_bytes(const BoundInput& input, double contributions_per_sip, con
   const auto ranks = static_cast<double>(inside.size());
   const auto in = static_cast<double>(std::count(inside.begin(), inside.end(), true)), rest = ranks - in;
   const auto bytes = static_cast<double>(input.bytes);
-  const bool root = inside[static_cast<std::size_t>(input.root)];
-  switch (input.op) {
-    case CollectiveOp::all_reduce:
-    case CollectiveOp::reduce:     // the side without the root sends its sums, the other one receives them
-    case CollectiveOp::broadcast:  // the other way round
-    case CollectiveOp::barrier:
-      return bytes;
-    case CollectiveOp::all_gather:
-    case CollectiveOp::reduce_scatter:
-      return std::max(rest, in) / ranks * bytes;  // one side gets, or sums and gives, what the other holds
-    case CollectiveOp::gather:
-    case CollectiveOp::scatter:
-      return (root ? rest : in) / ranks * bytes;
-    case CollectiveOp::all_to_all:
-      return in * rest / ranks * bytes * contributions_per_sip;
-    case CollectiveOp::send_recv: {
-      double enter = 0, leave = 0;
-      for (std::size_t r = 0; r < inside.size(); ++r) {
-        const int to = input.to.empty() ? static_cast<int>((r + 1) % inside.size()) : input.to[r];
-        if (to < 0 || inside[static_cast<std::size_t>(to)] == inside[r]) continue;
-        (inside[r] ? leave : enter) += bytes * contributions_per_sip;
-      }
-      return std::max(enter, leave);
-    }
+  const OperationFacts& op = facts_of(input.op);
+  // What is combined or copied crosses once; of blocks those that one side has, and the other one gives or gets.
+  if (op.combines() || op.alike) return op.counts_all() ? std::max(rest, in) / ranks * bytes : bytes;
+  if (op.rooted()) return (inside[static_cast<std::size_t>(input.root)] ? rest : in) / ranks * bytes;
+  if (op.exchanges()) return in * rest / ranks * bytes * contributions_per_sip;
+  double enter = 0, leave = 0;
+  for (std::size_t r = 0; r < inside.size(); ++r) {
+    const int to = partner_of(input, r);
+    if (to < 0 || inside[static_cast<std::size_t>(to)] == inside[r]) continue;
+    (inside[r] ? leave : enter) += bytes * contributions_per_sip;
   }
-  return 0;
+  return std::max(enter, leave);
+}
+
+int partner_of(const BoundInput& input, std::size_t rank) {
+  return input.to.empty() ? static_cast<int>((rank + 1) % input.sips.size()) : input.to[rank];
+}
+
+bool goes(const BoundInput& input, std::size_t i, std::size_t j) {
+  const OperationFacts& op = facts_of(input.op);
+  const int from = static_cast<int>(i), to = static_cast<int>(j);
+  if (op.parties == Parties::pairs) return partner_of(input, i) == to;
+  if (op.parties == Parties::to_root && to != input.root) return false;
+  return op.from({to, from, static_cast<int>(input.sips.size()), input.root}).has(from);
 }
 
 double cut_ns(const MachineMap& map, const BoundInput& input, double contributions_per_sip) {

@@ -33,6 +33,11 @@ double partition_ns(const MachineMap& map, const std::vector<std::uint16_t>& sip
 /// Bytes that must enter or leave a set of ranks, whichever is more. `inside`: by rank; neither all nor none of them.
 double crossing_bytes(const BoundInput& input, double contributions_per_sip, const std::vector<bool>& inside);
 
+/// Whom a rank of a send_recv sends to; -1: nobody.
+int partner_of(const BoundInput& input, std::size_t rank);
+/// Some of rank i's elements go to rank j.
+bool goes(const BoundInput& input, std::size_t i, std::size_t j);
+
 /// Largest of crossing_bytes / capacity over sets of the group's SIPs: all sets up to 10 SIPs; beyond, every range of
 /// ranks (up to 64) or every range from the first rank on, single SIPs, and ranges of columns of a grid.
 double cut_ns(const MachineMap& map, const BoundInput& input, double contributions_per_sip);

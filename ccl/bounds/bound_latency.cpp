@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ccl/bounds/bound_cuts.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -28,10 +29,8 @@ Range range_of(const TensorShard& shard) {
 
 /// Which bytes of rank i's input rank j needs for bytes `out` of its output; nothing if none.
 std::optional<Range> needed(const BoundInput& input, std::size_t i, std::size_t j, const Range& out, double block) {
-  const bool picks = input.op == CollectiveOp::all_gather || input.op == CollectiveOp::gather ||
-                     input.op == CollectiveOp::all_to_all;  // of the output, what comes from i
-  const bool placed = input.op == CollectiveOp::reduce_scatter || input.op == CollectiveOp::scatter ||
-                      input.op == CollectiveOp::all_to_all;  // in the input, what goes to j
+  const bool picks = facts_of(input.op).out == Blocks::each;  // of the output, what comes from i
+  const bool placed = facts_of(input.op).in == Blocks::each;  // in the input, what goes to j
   Range part = out;
   if (picks) {
     const double begin = block * static_cast<double>(i);
@@ -40,23 +39,6 @@ std::optional<Range> needed(const BoundInput& input, std::size_t i, std::size_t 
   }
   const double shift = placed ? block * static_cast<double>(j) : 0;
   return Range{part.begin + shift, part.end + shift};
-}
-
-/// Rank i's elements go to rank j.
-bool goes(const BoundInput& input, std::size_t i, std::size_t j) {
-  const auto root = static_cast<std::size_t>(input.root);
-  switch (input.op) {
-    case CollectiveOp::reduce:
-    case CollectiveOp::gather:
-      return j == root;
-    case CollectiveOp::broadcast:
-    case CollectiveOp::scatter:
-      return i == root;
-    case CollectiveOp::send_recv:
-      return input.to.empty() ? j == (i + 1) % input.sips.size() : input.to[i] == static_cast<int>(j);
-    default:
-      return true;
-  }
 }
 
 std::vector<TensorShard> sample(const std::vector<TensorShard>& shards) {
@@ -70,7 +52,7 @@ class LatencyWays {
  public:
   LatencyWays(const MachineMap& map, const BoundInput& input, const std::vector<TensorShard>& in,
               const std::vector<TensorShard>& out)
-      : map_(map), input_(input), in_(in), targets_(sample(out)) {
+      : map_(map), input_(input), op_(facts_of(input.op)), in_(in), targets_(sample(out)) {
     for (const TensorShard& shard : in) in_bytes_ = std::max(in_bytes_, range_of(shard).end);
     for (const TensorShard& shard : out) out_bytes_ = std::max(out_bytes_, range_of(shard).end);
     sources_ = sample(in);
@@ -81,17 +63,9 @@ class LatencyWays {
   }
   /// Within SIP i: where every tile gives to every tile, or to or from the first one.
   Ps within(std::size_t i) const {
-    switch (input_.op) {
-      case CollectiveOp::all_reduce:
-      case CollectiveOp::reduce_scatter:
-      case CollectiveOp::all_to_all:
-        return of_tiles(i, i);
-      case CollectiveOp::reduce:
-      case CollectiveOp::broadcast:
-        return i == static_cast<std::size_t>(input_.root) ? of_first_tile(i) : 0;
-      default:
-        return 0;
-    }
+    if (op_.whole_in() || op_.whole_out() || op_.parties == Parties::pairs) return 0;
+    if (!op_.rooted()) return of_tiles(i, i);
+    return i == static_cast<std::size_t>(input_.root) ? of_first_tile(i) : 0;
   }
 
  private:
@@ -104,9 +78,8 @@ class LatencyWays {
 
   /// Of the copies the nearest one supplies.
   Ps of_elements(std::size_t i, std::size_t j) const {
-    const bool exchanges = input_.op == CollectiveOp::all_to_all;  // a block for each rank on both sides
     const double block =
-        exchanges ? in_bytes_ / static_cast<double>(input_.sips.size()) : std::min(in_bytes_, out_bytes_);
+        op_.exchanges() ? in_bytes_ / static_cast<double>(input_.sips.size()) : std::min(in_bytes_, out_bytes_);
     Ps longest = 0;
     for (const TensorShard& target : targets_) {
       const auto part = needed(input_, i, j, range_of(target), block);
@@ -143,13 +116,14 @@ class LatencyWays {
       PeCoord first = in_.front().owner;
       if (input_.scope == Scope::cube) first.pe = other.owner.pe;
       const PeCoord a = on(sip, other.owner), b = on(sip, first);
-      longest = std::max(longest, input_.op == CollectiveOp::reduce ? way(a, b) : way(b, a));
+      longest = std::max(longest, op_.parties == Parties::to_root ? way(a, b) : way(b, a));
     }
     return longest;
   }
 
   const MachineMap& map_;
   const BoundInput& input_;
+  const OperationFacts& op_;
   const std::vector<TensorShard>& in_;
   const std::vector<TensorShard> targets_;
   std::vector<TensorShard> sources_;
@@ -204,7 +178,7 @@ double latency_ns(const MachineMap& map, const BoundInput& input, const std::vec
   if (!map.packet_latency || in.empty() || out.empty()) return 0;
   const LatencyWays ways(map, input, in, out);
   // A transfer has one partner for each rank; of other pairs some are enough.
-  const bool pairs = input.op == CollectiveOp::send_recv;
+  const bool pairs = facts_of(input.op).parties == Parties::pairs;
   const std::size_t stride = pairs ? 1 : std::max<std::size_t>(1, input.sips.size() / kMaxSips);
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < input.sips.size(); rank += stride) ranks.push_back(rank);

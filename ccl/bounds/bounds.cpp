@@ -6,6 +6,7 @@
 
 #include "ccl/bounds/bound_cuts.h"
 #include "ccl/bounds/bound_latency.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -50,6 +51,7 @@ struct TensorSide {
 struct Case {
   const MachineMap& map;
   const BoundInput& input;
+  const OperationFacts& op;
   std::vector<TensorShard> in_shards, out_shards;
   TensorSide in, out;
   double ranks, per_sip, contributions, bytes;  ///< per_sip: contributions of a SIP
@@ -58,6 +60,7 @@ struct Case {
        std::vector<TensorShard> out_shards)
       : map(map),
         input(input),
+        op(facts_of(input.op)),
         in_shards(std::move(in_shards)),
         out_shards(std::move(out_shards)),
         in(this->in_shards, input.scope),
@@ -72,10 +75,12 @@ struct Case {
     if (input.scope == Scope::sip) return 1;
     return static_cast<double>(input.scope == Scope::cube ? side.by_cube.size() : side.by_pe.size());
   }
-  bool rooted_in() const { return input.op == CollectiveOp::broadcast || input.op == CollectiveOp::scatter; }
-  bool rooted_out() const { return input.op == CollectiveOp::reduce || input.op == CollectiveOp::gather; }
-  bool has_in(std::size_t rank) const { return !rooted_in() || static_cast<int>(rank) == input.root; }
-  bool has_out(std::size_t rank) const { return !rooted_out() || static_cast<int>(rank) == input.root; }
+  bool has_in(std::size_t rank) const {
+    return op.parties != Parties::from_root || static_cast<int>(rank) == input.root;
+  }
+  bool has_out(std::size_t rank) const {
+    return op.parties != Parties::to_root || static_cast<int>(rank) == input.root;
+  }
 };
 
 /// Bytes of one rank's side, copies once, if it is spread evenly over everything.
@@ -84,21 +89,10 @@ double whole(const MachineMap& map, const BoundInput& input, bool output) {
   const double tiles = input.scope == Scope::sip    ? 1
                        : input.scope == Scope::cube ? map.cubes_per_sip()
                                                     : map.pes_per_sip();
-  switch (input.op) {
-    case CollectiveOp::all_gather:
-    case CollectiveOp::gather:
-      return output ? bytes : bytes / ranks;
-    case CollectiveOp::scatter:
-      return output ? bytes / ranks : bytes;
-    case CollectiveOp::reduce_scatter:
-      return output ? bytes / ranks : bytes * tiles;
-    case CollectiveOp::reduce:
-      return output ? bytes : bytes * tiles;
-    case CollectiveOp::broadcast:
-      return output ? bytes * tiles : bytes;
-    default:
-      return bytes * tiles;
-  }
+  const OperationFacts& op = facts_of(input.op);
+  if (output ? op.longer_in() : op.longer_out()) return bytes / ranks;
+  const bool of_root = op.parties == (output ? Parties::to_root : Parties::from_root);
+  return of_root || (output && op.whole_out()) ? bytes : bytes * tiles;
 }
 
 std::vector<TensorShard> shards_of(const MachineMap& map, const BoundInput& input, bool output) {
@@ -143,11 +137,11 @@ std::vector<double> cube_link_capacity(const Case& c, const Times& times) {
 
 /// Between SIPs: cuts, and for all_to_all the way that all bytes have to go.
 void add_sip_bounds(const Case& c, std::vector<Bound>& bounds) {
-  if (c.input.op == CollectiveOp::all_reduce || c.input.op == CollectiveOp::barrier) {
+  if (c.op.sums_for_all()) {
     bounds.push_back({"sip_partition", "links between SIPs", partition_ns(c.map, c.input.sips, c.bytes)});
   } else {
     double ns = cut_ns(c.map, c.input, c.per_sip);
-    if (c.input.op == CollectiveOp::all_to_all) {
+    if (c.op.exchanges()) {
       double capacity = 0;
       for (const LinkBundle& link : c.map.sip_links) capacity += 2 * rate(link.capacity);
       if (capacity > 0) ns = std::max(ns, ns_for(sip_link_bytes(c.map, c.input), capacity));
@@ -164,8 +158,8 @@ void add_sip_bounds(const Case& c, std::vector<Bound>& bounds) {
     const Across& ports = by_sip[c.input.sips[rank]];
     std::vector<bool> inside(c.input.sips.size());
     inside[rank] = true;
-    const bool mean = c.input.op == CollectiveOp::all_reduce || c.input.op == CollectiveOp::barrier;
-    const double crossing = mean ? 2 * (c.ranks - 1) / c.ranks * c.bytes : crossing_bytes(c.input, c.per_sip, inside);
+    const double crossing =
+        c.op.sums_for_all() ? 2 * (c.ranks - 1) / c.ranks * c.bytes : crossing_bytes(c.input, c.per_sip, inside);
     if (ports.any()) worst = std::max(worst, ports.ns(crossing));
   }
   if (worst > 0) bounds.push_back({"io_ports", "IO chiplet's links to its cubes", worst});
@@ -186,9 +180,8 @@ void add_passage(const Case& c, std::vector<Bound>& bounds) {
 
 /// Every cube a part of its own, where every cube contributes.
 void add_cube_partition(const Case& c, std::vector<Bound>& bounds) {
-  const bool reduces = c.input.op == CollectiveOp::all_reduce || c.input.op == CollectiveOp::barrier;
   const std::size_t cubes = c.in.by_cube.size();
-  if (!reduces || c.input.scope == Scope::sip || cubes < 2) return;
+  if (!c.op.sums_for_all() || c.input.scope == Scope::sip || cubes < 2) return;
   double capacity = 0;
   for (const double sip : cube_link_capacity(c, [&](const LinkBundle& link) {
          return at_io(link) ? 0 : c.in.by_cube.count(link.a) + c.in.by_cube.count(link.b);
@@ -206,18 +199,11 @@ void add_cube_partition(const Case& c, std::vector<Bound>& bounds) {
 /// Bytes that one cube must take or give, whichever is more.
 double through_cube(const Case& c, std::uint16_t cube) {
   const double in = TensorSide::at(c.in.by_cube, cube), out = TensorSide::at(c.out.by_cube, cube);
-  switch (c.input.op) {
-    case CollectiveOp::all_gather:
-    case CollectiveOp::gather:
-      return std::max(out - in, in);
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::scatter:
-      return std::max(in - out, out);
-    case CollectiveOp::all_to_all:  // on some rank the own block, which stays, lies elsewhere: the mean over ranks
-      return std::max(in, out) * (c.contributions - 1) / c.contributions;
-    default:
-      return std::max(in, out);
-  }
+  if (c.op.longer_out()) return std::max(out - in, in);
+  if (c.op.longer_in()) return std::max(in - out, out);
+  // On some rank the own block, which stays, lies elsewhere: the mean over ranks.
+  if (c.op.exchanges()) return std::max(in, out) * (c.contributions - 1) / c.contributions;
+  return std::max(in, out);
 }
 
 void add_cube_in(const Case& c, std::vector<Bound>& bounds) {
@@ -239,7 +225,6 @@ void add_cube_in(const Case& c, std::vector<Bound>& bounds) {
 /// read once and every copy written.
 void add_pe_bounds(const Case& c, std::vector<Bound>& bounds) {
   double port_ns = 0, hbm_ns = 0;
-  const bool gathers = c.input.op == CollectiveOp::all_gather || c.input.op == CollectiveOp::gather;
   for (std::size_t rank = 0; rank < c.input.sips.size(); ++rank) {
     const std::uint16_t sip = c.input.sips[rank];
     double ports = 0;
@@ -251,13 +236,13 @@ void add_pe_bounds(const Case& c, std::vector<Bound>& bounds) {
     if (c.has_out(rank)) {
       for (const auto& [pe, stored] : c.out.by_pe) {
         const auto own = c.in.by_pe.find(pe);
-        const bool there = gathers && c.input.in_place && own != c.in.by_pe.end();
+        const bool there = c.op.longer_out() && c.input.in_place && own != c.in.by_pe.end();
         moved[pe] += stored - (there ? std::min(stored, own->second) : 0);
       }
     }
     for (const auto& [pe, sum] : moved)
       hbm_ns = std::max(hbm_ns, ns_for(sum, rate(c.map.rates({sip, pe.first, pe.second}).hbm_slice)));
-    if (c.map.odd_pes.empty() && !c.rooted_in() && !c.rooted_out()) break;  // all ranks alike
+    if (c.map.odd_pes.empty() && !c.op.rooted()) break;  // all ranks alike
   }
   bounds.push_back({"pe_port", "ports of the PEs", port_ns});
   bounds.push_back({"hbm", "HBM slice of one PE", hbm_ns});
@@ -268,36 +253,14 @@ void add_pe_bounds(const Case& c, std::vector<Bound>& bounds) {
 double sip_link_bytes(const MachineMap& map, const BoundInput& input) {
   const Case c = case_of(map, input);
   const auto others = c.ranks - 1;
-  switch (input.op) {
-    case CollectiveOp::all_reduce:
-    case CollectiveOp::barrier:
-      return 2 * others * c.bytes;
-    case CollectiveOp::all_gather:
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::reduce:
-    case CollectiveOp::broadcast:
-      return others * c.bytes;
-    default:
-      break;
-  }
+  if (c.op.sums_for_all()) return 2 * others * c.bytes;
+  if (c.op.combines() || c.op.alike) return others * c.bytes;
   double sum = 0;
   const auto distances = sip_distances(map, input.sips);
-  const std::size_t ranks = input.sips.size(), root = static_cast<std::size_t>(input.root);
-  for (std::size_t from = 0; from < ranks; ++from) {
-    for (std::size_t to = 0; to < ranks; ++to) {
-      double bytes = 0;
-      if (input.op == CollectiveOp::all_to_all) {
-        bytes = c.bytes * c.per_sip / c.ranks;
-      } else if (input.op == CollectiveOp::gather) {
-        bytes = to == root ? c.bytes / c.ranks : 0;
-      } else if (input.op == CollectiveOp::scatter) {
-        bytes = from == root ? c.bytes / c.ranks : 0;
-      } else {
-        const int partner = input.to.empty() ? static_cast<int>((from + 1) % ranks) : input.to[from];
-        bytes = partner == static_cast<int>(to) ? c.bytes * c.per_sip : 0;
-      }
-      sum += bytes * std::max(distances[from][to], 0);
-    }
+  const double bytes = c.bytes * (c.op.rooted() ? 1 : c.per_sip) / (c.op.counts_all() ? c.ranks : 1);
+  for (std::size_t from = 0; from < input.sips.size(); ++from) {
+    for (std::size_t to = 0; to < input.sips.size(); ++to)
+      sum += goes(input, from, to) ? bytes * std::max(distances[from][to], 0) : 0;
   }
   return sum;
 }

@@ -1,29 +1,21 @@
 #pragma once
-#include "tlm/kernel/call.h"
 #include "tlm/kernel/dtype.h"
+#include "tlm/kernel/operations.h"
 
 /// Which operations exist for which data types; the table of docs/collectives.md.
 namespace kernbench::ccl {
 
-inline constexpr int kCollectiveOps = 10;
 inline constexpr int kReduceOps = 5;
 
 /// The operation combines elements, so that its reduce op matters.
-constexpr bool reduces(CollectiveOp op) {
-  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce_scatter || op == CollectiveOp::reduce;
-}
+constexpr bool reduces(CollectiveOp op) { return facts_of(op).has_data && facts_of(op).combines(); }
 
 /// The operation has a root.
-constexpr bool rooted(CollectiveOp op) {
-  return op == CollectiveOp::reduce || op == CollectiveOp::broadcast || op == CollectiveOp::gather ||
-         op == CollectiveOp::scatter;
-}
+constexpr bool rooted(CollectiveOp op) { return facts_of(op).rooted(); }
 
-/// The output may be the input, or a block of it: of all_gather and reduce_scatter the contributor's own.
+/// The output may be the input, or a block of it.
 constexpr bool works_in_place(CollectiveOp op, Scope scope) {
-  if (op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter) return scope == Scope::sip;
-  return op == CollectiveOp::all_reduce || op == CollectiveOp::reduce || op == CollectiveOp::broadcast ||
-         op == CollectiveOp::barrier;
+  return facts_of(op).in_place == InPlace::always || (facts_of(op).in_place == InPlace::sip && scope == Scope::sip);
 }
 
 /// A (operation, data type, reduce op) triple that is defined. What does not reduce moves any type and has no reduce op
@@ -31,6 +23,7 @@ constexpr bool works_in_place(CollectiveOp op, Scope scope) {
 /// A barrier has no data.
 constexpr bool legal(CollectiveOp op, DType dtype, ReduceOp reduce_op) {
   if (!reduces(op)) return reduce_op == ReduceOp::sum;
+  if ((facts_of(op).reduce_ops & bit(reduce_op)) == 0) return false;
   return dtype != DType::boolean || reduce_op == ReduceOp::max || reduce_op == ReduceOp::min;
 }
 

@@ -9,6 +9,7 @@
 #include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
 #include "ccl/contract/entry.h"
 #include "tlm/config/nearest.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -39,7 +40,7 @@ void check_served(const Algorithm& algorithm, const std::string& module) {
     throw Error(fmt::format("algorithm module '{}': descriptor's '{}' is {:#x}; bits of {:#x} have a meaning", module,
                             member, bits, all));
   };
-  check_bits("operations", algorithm.operations, kAllOperations | bit(CollectiveOp::barrier));
+  check_bits("operations", algorithm.operations, (1U << kCollectiveOps) - 1);
   check_bits("scopes", algorithm.scopes, kAllScopes);
   check_bits("topologies", algorithm.topologies, kAllTopologies);
   check_bits("directions", algorithm.directions, kAllDirections);

@@ -7,6 +7,7 @@
 #include "ccl/contract/error.h"
 #include "ccl/contract/grid.h"
 #include "ccl/data/layout.h"
+#include "tlm/kernel/operations.h"
 #include "tlm/kernel/rounding.h"
 #include "tlm/machine/names.h"
 
@@ -57,12 +58,12 @@ bool in_one_place(const std::vector<std::vector<RegionMap>>& nodes) {
 
 /// Whether a call's pieces go to the PEs nearest to their way.
 bool little(const MachineMap& map, const CallMaps& maps, CollectiveOp op, std::size_t item) {
-  const bool moves = op == CollectiveOp::all_gather || op == CollectiveOp::reduce_scatter ||
-                     op == CollectiveOp::all_to_all || op == CollectiveOp::scatter;
+  const OperationFacts& facts = facts_of(op);
+  const bool moves = facts.counts_all() && facts.parties != Parties::to_root;
   if (!moves || maps.level == NodeLevel::pe || !map.packet_latency || lacks_pes(map)) return false;
   const auto regions = static_cast<std::int64_t>(std::max(maps.in[0].size(), maps.out[0].size()));
   // A block that one of many ranks sends lies elsewhere at each of them: no PE is near to all.
-  if (op == CollectiveOp::all_to_all && regions > 2) return false;
+  if (facts.exchanges() && regions > 2) return false;
   const std::int64_t pes = std::int64_t{map.pes_per_cube} * (maps.level == NodeLevel::rank ? map.cubes_per_sip() : 1);
   return maps.elements * regions * static_cast<std::int64_t>(item) <= kLittleBytes * pes && in_one_place(maps.in) &&
          in_one_place(maps.out);
@@ -76,7 +77,7 @@ constexpr int kManyContributors = 64;
 /// Whether two PEs of a cube share what one of them holds for a rank.
 bool many_stores(const MachineMap& map, const CallMaps& maps, CollectiveOp op, std::size_t item) {
   const auto regions = static_cast<std::int64_t>(maps.in[0].size());
-  return op == CollectiveOp::all_to_all && maps.level == NodeLevel::rank && !lacks_pes(map) && map.pes_per_cube > 1 &&
+  return facts_of(op).exchanges() && maps.level == NodeLevel::rank && !lacks_pes(map) && map.pes_per_cube > 1 &&
          regions > 2 && maps.contributions >= kManyContributors && maps.contributions > regions &&
          in_one_place(maps.in) && in_one_place(maps.out) &&
          maps.elements * regions * static_cast<std::int64_t>(item) <= kLittleBytes * map.pes_per_sip();
@@ -155,18 +156,10 @@ std::pair<std::int64_t, std::int64_t> even_part(std::int64_t count, std::int64_t
 
 Lanes::Lanes(const MachineMap& map, const CallMaps& maps, CollectiveOp op, bool in_place, std::size_t item)
     : own_in_(maps.own_region_in), own_out_(maps.own_region_out), item_(item) {
-  switch (op) {
-    case CollectiveOp::all_reduce:
-    case CollectiveOp::broadcast:
-    case CollectiveOp::reduce_scatter:
-    case CollectiveOp::scatter:
-    case CollectiveOp::send_recv:
-      key_ = LaneKey::out;
-      break;
-    default:
-      key_ = any_copies(maps.out[0]) ? LaneKey::out : LaneKey::in;
-  }
-  if (op == CollectiveOp::all_to_all && in_place) key_ = LaneKey::lesser;
+  const OperationFacts& facts = facts_of(op);
+  const bool each_gets_one = facts.out == Blocks::one && facts.parties != Parties::to_root;
+  key_ = each_gets_one || any_copies(maps.out[0]) ? LaneKey::out : LaneKey::in;
+  if (facts.exchanges() && in_place) key_ = LaneKey::lesser;
   near_ = key_ != LaneKey::lesser && little(map, maps, op, item);
   by_two_ = key_ == LaneKey::in && many_stores(map, maps, op, item);
   // Blocks are told apart by the side that has more regions.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ccl/contract/error.h"
+#include "tlm/kernel/operations.h"
 #include "tlm/machine/names.h"
 
 namespace kernbench::ccl {
@@ -143,34 +144,29 @@ class Builder {
  public:
   Builder(const MachineMap& map, CollectiveOp op, Scope scope, int ranks, const TensorArg& in, const TensorArg& out,
           std::size_t item)
-      : map_(map), op_(op), scope_(scope), ranks_(ranks), in_(in), out_(out), item_(item) {
+      : map_(map), op_(op), facts_(facts_of(op)), scope_(scope), ranks_(ranks), in_(in), out_(out), item_(item) {
     same_ = same_geometry(in, out);
   }
 
   CallMaps build() {
-    const bool larger_in = op_ == CollectiveOp::reduce_scatter || op_ == CollectiveOp::scatter;
-    const bool larger_out = op_ == CollectiveOp::all_gather || op_ == CollectiveOp::gather;
-    maps_.own_region_in = same_ && larger_out && ranks_ > 1;
-    maps_.own_region_out = same_ && larger_in && ranks_ > 1;
+    maps_.own_region_in = same_ && facts_.longer_out() && ranks_ > 1;
+    maps_.own_region_out = same_ && facts_.longer_in() && ranks_ > 1;
     if ((maps_.own_region_in || maps_.own_region_out) && scope_ != Scope::sip) {
       throw Error(fmt::format("{} in place needs scope sip", to_string(op_)));
     }
-    const bool elementwise = op_ == CollectiveOp::all_reduce || op_ == CollectiveOp::reduce ||
-                             op_ == CollectiveOp::broadcast || op_ == CollectiveOp::send_recv;
-    packed_ = elementwise && same_;
+    packed_ = !facts_.counts_all() && same_;  // elementwise
     maps_.op = op_;
     in_units_ = units_of(in_, scope_);
     out_units_ = units_of(out_, scope_);
-    const auto& contributors = larger_in || (op_ == CollectiveOp::broadcast) ? out_units_ : in_units_;
     const auto units =
-        static_cast<std::int64_t>(op_ == CollectiveOp::reduce_scatter ? in_units_.size() : contributors.size());
+        static_cast<std::int64_t>((facts_.parties == Parties::from_root ? out_units_ : in_units_).size());
     maps_.contributions = static_cast<int>(units) * ranks_;
     if (units == 0) return std::move(maps_);
     for (const Unit& unit : in_units_) in_tiles_.push_back(tile(unit.shards, "the input"));
     for (const Unit& unit : out_units_) out_tiles_.push_back(tile(unit.shards, "the output"));
     maps_.level = level();
     if (maps_.level == NodeLevel::rank) {
-      per_rank(units, larger_in, larger_out);
+      per_rank(units);
     } else {
       per_node(units);
     }
@@ -181,20 +177,9 @@ class Builder {
   NodeLevel level() const {
     if (scope_ == Scope::sip) return NodeLevel::rank;
     const NodeLevel each = scope_ == Scope::cube ? NodeLevel::cube : NodeLevel::pe;
-    switch (op_) {
-      case CollectiveOp::all_reduce:
-      case CollectiveOp::reduce:
-      case CollectiveOp::reduce_scatter:
-      case CollectiveOp::broadcast:
-        return hidden(in_units_, true) || hidden(out_units_, true) ? each : NodeLevel::cube;
-      case CollectiveOp::all_gather:
-      case CollectiveOp::gather:
-        return hidden(in_units_, false) && copies(out_) ? each : NodeLevel::rank;
-      case CollectiveOp::all_to_all:
-        return hidden(in_units_, false) || hidden(out_units_, false) ? each : NodeLevel::rank;
-      default:
-        return NodeLevel::rank;
-    }
+    if (facts_.joins_tiles()) return hidden(in_units_, true) || hidden(out_units_, true) ? each : NodeLevel::cube;
+    if (facts_.longer_out()) return hidden(in_units_, false) && copies(out_) ? each : NodeLevel::rank;
+    return facts_.exchanges() && (hidden(in_units_, false) || hidden(out_units_, false)) ? each : NodeLevel::rank;
   }
 
   /// Two contributors (of one cube) have data behind the same address.
@@ -251,11 +236,12 @@ class Builder {
     }
   }
 
-  void per_rank(std::int64_t units, bool larger_in, bool larger_out) {
+  void per_rank(std::int64_t units) {
+    const bool larger_out = facts_.longer_out();
     const std::int64_t p = maps_.contributions;
     RegionMap in, out;
     std::int64_t in_regions = 1, out_regions = 1;
-    if (larger_in || larger_out) {
+    if (facts_.longer_in() || larger_out) {
       const bool same_tensor = maps_.own_region_in || maps_.own_region_out;
       const std::vector<RegionMap>& tiles = larger_out ? in_tiles_ : out_tiles_;
       const std::int64_t tile = same_tensor ? 0 : equal_tiles(tiles, larger_out ? in_units_ : out_units_);
@@ -277,7 +263,7 @@ class Builder {
       same_units();
       const std::int64_t tile = equal_tiles(in_tiles_, in_units_);
       expect("output", equal_tiles(out_tiles_, out_units_), tile, "as many as the input");
-      if (op_ == CollectiveOp::all_to_all) {
+      if (facts_.exchanges()) {
         if (tile % p != 0) expect("input", tile, tile / p * p + p, "a multiple");
         all_to_all(units, tile / p);
         return;
@@ -359,66 +345,50 @@ class Builder {
   }
 
   void per_node(std::int64_t units) {
-    const bool broadcast = op_ == CollectiveOp::broadcast;
-    const bool gathers = op_ == CollectiveOp::all_gather || op_ == CollectiveOp::gather;
+    const bool broadcast = facts_.parties == Parties::from_root, gathers = facts_.longer_out();
     take_nodes(broadcast ? out_units_ : in_units_);
-    if (!broadcast && !gathers && op_ != CollectiveOp::reduce) same_units();
+    if (!gathers && !facts_.rooted()) same_units();
     const auto& tiles = broadcast ? out_tiles_ : in_tiles_;
     const std::int64_t tile = equal_tiles(tiles, broadcast ? out_units_ : in_units_);
     const int nodes = maps_.nodes_per_rank();
     if (op_ == CollectiveOp::gather) maps_.op = CollectiveOp::all_gather;
     RegionMap all;
-    switch (op_) {
-      case CollectiveOp::reduce_scatter:
-        expect("input", tile, equal_tiles(out_tiles_, out_units_) * maps_.contributions, "one output of each");
-        maps_.elements = tile / ranks_ / nodes;
-        break;
-      case CollectiveOp::all_to_all:
-        expect("output", equal_tiles(out_tiles_, out_units_), tile, "as many as the input");
-        if (tile % maps_.contributions != 0) {
-          expect("input", tile, tile / maps_.contributions * maps_.contributions + maps_.contributions, "a multiple");
-        }
-        maps_.elements = tile / maps_.contributions;
-        break;
-      case CollectiveOp::all_gather:
-      case CollectiveOp::gather:
-        all = whole(out_, "the output");
-        expect("output", size_of_map(all), tile * maps_.contributions, "one input of each");
-        maps_.elements = tile;
-        break;
-      default:
-        expect(broadcast ? "input" : "output", size_of_map((broadcast ? in_tiles_ : out_tiles_).at(0)), tile,
-               broadcast ? "as many as the output" : "as many as the input");
-        maps_.elements = tile;
+    maps_.elements = tile;
+    if (facts_.longer_in()) {
+      expect("input", tile, equal_tiles(out_tiles_, out_units_) * maps_.contributions, "one output of each");
+      maps_.elements = tile / ranks_ / nodes;
+    } else if (facts_.exchanges()) {
+      expect("output", equal_tiles(out_tiles_, out_units_), tile, "as many as the input");
+      if (tile % maps_.contributions != 0) {
+        expect("input", tile, tile / maps_.contributions * maps_.contributions + maps_.contributions, "a multiple");
+      }
+      maps_.elements = tile / maps_.contributions;
+    } else if (gathers) {
+      all = whole(out_, "the output");
+      expect("output", size_of_map(all), tile * maps_.contributions, "one input of each");
+    } else {
+      expect(broadcast ? "input" : "output", size_of_map((broadcast ? in_tiles_ : out_tiles_).at(0)), tile,
+             broadcast ? "as many as the output" : "as many as the input");
     }
     const int regions = ranks_ * nodes;
     const auto cut = [&](const RegionMap& map) { return regions_of(map, regions, item_); };
     for (int node = 0; node < nodes; ++node) {
       // A broadcast reads, and a reduce writes, only on the node of the root's first contributor.
       const auto in = broadcast ? std::vector<RegionMap>{in_tiles_[0]} : of_node(in_tiles_, in_units_, node);
-      const auto out = op_ == CollectiveOp::reduce ? std::vector<RegionMap>{out_tiles_[0]}
-                       : gathers                   ? std::vector<RegionMap>{only(all, node)}
-                                                   : of_node(out_tiles_, out_units_, node);
-      switch (op_) {
-        case CollectiveOp::reduce_scatter: {
-          maps_.in.push_back(cut(overlay(in, item_)));
-          RegionMap joined;
-          for (const RegionMap& each : out) append(joined, each);
-          maps_.out.push_back({joined});
-          break;
-        }
-        case CollectiveOp::all_to_all:
-          maps_.in.push_back(cut(in[0]));
-          maps_.out.push_back(cut(out[0]));
-          break;
-        case CollectiveOp::all_gather:
-        case CollectiveOp::gather:
-          maps_.in.push_back({in[0]});
-          maps_.out.push_back(cut(out[0]));
-          break;
-        default:
-          maps_.in.push_back({overlay(in, item_)});
-          maps_.out.push_back({overlay(out, item_)});
+      const auto out = gathers                              ? std::vector<RegionMap>{only(all, node)}
+                       : facts_.parties == Parties::to_root ? std::vector<RegionMap>{out_tiles_[0]}
+                                                            : of_node(out_tiles_, out_units_, node);
+      if (facts_.longer_in()) {
+        maps_.in.push_back(cut(overlay(in, item_)));
+        RegionMap joined;
+        for (const RegionMap& each : out) append(joined, each);
+        maps_.out.push_back({joined});
+      } else if (facts_.counts_all()) {
+        maps_.in.push_back(facts_.exchanges() ? cut(in[0]) : std::vector<RegionMap>{in[0]});
+        maps_.out.push_back(cut(out[0]));
+      } else {
+        maps_.in.push_back({overlay(in, item_)});
+        maps_.out.push_back({overlay(out, item_)});
       }
     }
     sc_assert(units == std::int64_t{nodes} * (maps_.level == NodeLevel::cube ? per_cube_ : 1));
@@ -426,6 +396,7 @@ class Builder {
 
   const MachineMap& map_;
   const CollectiveOp op_;
+  const OperationFacts& facts_;
   const Scope scope_;
   const int ranks_;
   const TensorArg &in_, &out_;

@@ -194,14 +194,14 @@ std::string served(std::uint32_t bits, int count) {
   return list;
 }
 
-constexpr int kScopes = 3, kOperations = static_cast<int>(CollectiveOp::barrier) + 1;
+constexpr int kScopes = 3;
 
 }  // namespace
 
 void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
   if (entry.algorithm->operations & bit(op)) return;
   throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", entry.name, to_string(op),
-                          served<CollectiveOp>(entry.algorithm->operations, kOperations)));
+                          served<CollectiveOp>(entry.algorithm->operations, kCollectiveOps)));
 }
 
 Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,

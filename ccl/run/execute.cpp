@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ccl/contract/error.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -282,7 +283,7 @@ void Executor::move(std::uint32_t b, std::int64_t round) {
 
 /// Where an all_to_all, or what is custom, writes over what it still has to send: all loads of the round.
 void Executor::begin_round(std::int64_t round) {
-  if (!in_place_ || (plan_.schedule->op != CollectiveOp::all_to_all && !plan_.schedule->custom)) return;
+  if (!in_place_ || (!facts_of(plan_.schedule->op).exchanges() && !plan_.schedule->custom)) return;
   for (std::uint32_t b = 0; b < program_.blocks.size(); ++b) {
     const NodeProgram::LocalBlock& local = program_.blocks[b];
     if (!local.used || !local.contributes) continue;

@@ -16,8 +16,6 @@ namespace {
 /// Bytes of a message whose way is asked for: one flit.
 constexpr std::uint32_t kOneElement = 8;
 
-bool gathers(CollectiveOp op) { return op == CollectiveOp::all_gather || op == CollectiveOp::gather; }
-
 const RegionMap& region(const std::vector<RegionMap>& regions, int number) {
   return regions[regions.size() == 1 ? 0 : static_cast<std::size_t>(number)];
 }
@@ -29,7 +27,7 @@ constexpr std::int64_t kMostPeers = 0xC000;
 
 PeMessages::PeMessages(const MachineMap& map, const Group& group, const BoundCall& bound)
     : maps_(bound.maps),
-      op_(bound.tensors.call.op),
+      facts_(facts_of(bound.tensors.call.op)),
       ranks_(static_cast<int>(group.sips.size())),
       root_(bound.tensors.call.root),
       pes_(map.pes_per_cube),
@@ -37,7 +35,7 @@ PeMessages::PeMessages(const MachineMap& map, const Group& group, const BoundCal
       most_(std::max<std::int64_t>(group.queue.slot_bytes / item_, 1)) {
   if (group.ranks_are_pes()) throw Error("is for ranks that are SIPs");
   if (maps_->level != NodeLevel::rank) throw Error("is for data that cubes or PEs of a rank need not combine");
-  if (bound.in_place && op_ == CollectiveOp::all_to_all) throw Error("does not exchange blocks in place");
+  if (bound.in_place && facts_.exchanges()) throw Error("does not exchange blocks in place");
   if (ranks_ * (1 + map.cubes_per_sip() + std::int64_t{map.pes_per_sip()}) > kMostPeers) {
     throw Error(fmt::format("is for machines whose PEs can have {} partners", kMostPeers));
   }
@@ -52,15 +50,15 @@ PeMessages::PeMessages(const MachineMap& map, const Group& group, const BoundCal
 
 bool PeMessages::sends(int from, int to) const {
   if (from == to || maps_->elements == 0) return false;
-  if (op_ == CollectiveOp::gather) return to == root_;
-  return op_ != CollectiveOp::scatter || from == root_;
+  return !facts_.rooted() || (facts_.parties == Parties::to_root ? to : from) == root_;
 }
 
-int PeMessages::in_region(int from, int to) const { return maps_->in[0].size() == 1 ? 0 : gathers(op_) ? from : to; }
+int PeMessages::in_region(int from, int to) const {
+  return maps_->in[0].size() == 1 ? 0 : facts_.longer_out() ? from : to;
+}
 
 int PeMessages::out_region(int from, int to) const {
-  const bool of_receiver = op_ == CollectiveOp::reduce_scatter || op_ == CollectiveOp::scatter;
-  return maps_->out[0].size() == 1 ? 0 : of_receiver ? to : from;
+  return maps_->out[0].size() == 1 ? 0 : facts_.longer_in() ? to : from;
 }
 
 const std::vector<PeMessage>& PeMessages::between(int from, int to) const {
@@ -205,7 +203,7 @@ PeToPeCall PeToPeBinder::bind(const CallTensors& tensors) const {
   const int rank = tensors.rank;
   const int ranks = static_cast<int>(queues_.group().sips.size());
   const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
-  const bool sums = tensors.call.op == CollectiveOp::reduce_scatter;
+  const bool sums = reduces(tensors.call.op);
   std::map<std::int32_t, std::vector<Ordered>> found;
   const auto add = [&](std::int32_t pe, PeStep::Kind kind, const PeMessage& m, Ps way, int distance,
                        std::vector<Direction> directions) {

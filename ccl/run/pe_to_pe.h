@@ -9,6 +9,7 @@
 #include "ccl/data/region_map.h"
 #include "ccl/run/bound_call.h"
 #include "ccl/run/neighbours.h"
+#include "tlm/kernel/operations.h"
 
 /// Calls that run PE to PE: who holds elements sends them straight to the PE that gets them (decision 0500).
 namespace kernbench::ccl {
@@ -43,7 +44,7 @@ class PeMessages {
   std::vector<PeMessage> cut(const RegionMap& in, const RegionMap& out) const;
 
   const std::shared_ptr<const CallMaps> maps_;
-  const CollectiveOp op_;
+  const OperationFacts& facts_;
   const int ranks_, root_;
   const int pes_;                                                   // of a cube
   const std::int64_t item_, most_;                                  // bytes of an element; elements of a message

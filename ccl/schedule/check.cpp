@@ -11,6 +11,7 @@
 
 #include "ccl/contract/error.h"
 #include "ccl/schedule/index.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -35,34 +36,15 @@ std::shared_ptr<const Set> only(std::int32_t node, std::int32_t nodes) {
 struct Wanted {
   bool any = false;  ///< the region exists
   std::int32_t region = 0;
-  std::int32_t contributor = kEveryNode;
+  Contributors from;
 };
 
 Wanted wanted(const Schedule& s, std::int32_t node, std::int32_t region) {
-  switch (s.op) {
-    case CollectiveOp::all_reduce:
-      return {true, 0, kEveryNode};
-    case CollectiveOp::reduce:
-      return {node == s.root, 0, kEveryNode};
-    case CollectiveOp::broadcast:
-      return {true, 0, s.root};
-    case CollectiveOp::all_gather:
-      return {true, 0, region};
-    case CollectiveOp::gather:
-      return {node == s.root, 0, region};
-    case CollectiveOp::reduce_scatter:
-      return {true, node, kEveryNode};
-    case CollectiveOp::scatter:
-      return {true, node, s.root};
-    case CollectiveOp::all_to_all:
-      return {true, node, region};
-    case CollectiveOp::send_recv:
-      if (s.root >= 0) return {node == s.peer, 0, s.root};
-      return {true, 0, ((node - s.peer) % s.nodes + s.nodes) % s.nodes};
-    case CollectiveOp::barrier:
-      return {};
-  }
-  return {};
+  const OperationFacts& op = facts_of(s.op);
+  const bool elsewhere = (op.parties == Parties::to_root && node != s.root) ||
+                         (op.parties == Parties::pairs && s.root >= 0 && node != s.peer);
+  return {op.has_data && !elsewhere, op.in == Blocks::each ? node : 0,
+          op.from({node, region, s.nodes, s.root, s.peer})};
 }
 
 class Checker {
@@ -356,8 +338,7 @@ class Checker {
     }
     for (std::int32_t n = 0; n < s_.nodes; ++n) {
       const bool has = ((*got.set)[index(n / 64)] >> (n % 64)) & 1;
-      const bool must = want.contributor == kEveryNode || want.contributor == n;
-      if (has != must) fail(fmt::format("{} {} node {}'s contribution", text, has ? "has" : "lacks", n));
+      if (has != want.from.has(n)) fail(fmt::format("{} {} node {}'s contribution", text, has ? "has" : "lacks", n));
     }
   }
 

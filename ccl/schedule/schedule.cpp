@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tlm/kernel/operations.h"
+
 namespace kernbench::ccl {
 
 const char* to_string(StepKind kind) {
@@ -26,14 +28,8 @@ int Schedule::slots() const {
   return most;
 }
 
-std::int32_t regions_in(CollectiveOp op, std::int32_t nodes) {
-  const bool many = op == CollectiveOp::reduce_scatter || op == CollectiveOp::all_to_all || op == CollectiveOp::scatter;
-  return many ? nodes : 1;
-}
+std::int32_t regions_in(CollectiveOp op, std::int32_t nodes) { return facts_of(op).in == Blocks::each ? nodes : 1; }
 
-std::int32_t regions_out(CollectiveOp op, std::int32_t nodes) {
-  const bool many = op == CollectiveOp::all_gather || op == CollectiveOp::all_to_all || op == CollectiveOp::gather;
-  return many ? nodes : 1;
-}
+std::int32_t regions_out(CollectiveOp op, std::int32_t nodes) { return facts_of(op).out == Blocks::each ? nodes : 1; }
 
 }  // namespace kernbench::ccl

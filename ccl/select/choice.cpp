@@ -22,11 +22,12 @@ CallShape assumed_shape(const ChoiceInput& input, const MachineMap& map, const G
   if (group.ranks_are_pes()) return shape;
   shape.lanes = static_cast<std::int32_t>(map.pes_per_sip());
   if (scope == Scope::sip) return shape;
-  if (reduces(input.op) || input.op == CollectiveOp::broadcast) {
+  const OperationFacts& facts = facts_of(input.op);
+  if (facts.joins_tiles()) {
     shape.node_w = map.cube_w;
     shape.node_h = map.cube_h;
     shape.lanes = static_cast<std::int32_t>(map.pes_per_cube);
-  } else if (input.op == CollectiveOp::all_to_all || input.op == CollectiveOp::send_recv) {
+  } else if (!facts.whole_in() && !facts.whole_out()) {
     shape.bytes *= scope == Scope::cube ? map.cubes_per_sip() : map.pes_per_sip();
   }
   return shape;

@@ -23,9 +23,8 @@ bool spread_over_all(const LaunchMessage::TensorArg& tensor, const MachineMap& m
 /// The same on all ranks: of what only the root has nothing is asked.
 bool lies_as_measured(const CallTensors& tensors, const MachineMap& map) {
   const auto fits = [&](const LaunchMessage::TensorArg& t) { return t.shards.empty() || spread_over_all(t, map); };
-  const CollectiveOp op = tensors.call.op;
-  return (op == CollectiveOp::scatter || fits(tensors.in)) &&
-         ((rooted(op) && op != CollectiveOp::scatter) || fits(tensors.out));
+  const OperationFacts& op = facts_of(tensors.call.op);
+  return (op.whole_in() || fits(tensors.in)) && ((op.rooted() && !op.whole_in()) || fits(tensors.out));
 }
 
 class TunedTimes final : public TimeSource {

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 namespace {
@@ -50,7 +55,7 @@ std::set<Triple> documented() {
 
 TEST(Legal, TriplesAreThoseOfTheDocumentation) {
   std::set<Triple> legal;
-  for (int op = 0; op < ccl::kCollectiveOps; ++op) {
+  for (int op = 0; op < kCollectiveOps; ++op) {
     for (int dtype = 0; dtype < kDTypes; ++dtype) {
       for (int reduce_op = 0; reduce_op < ccl::kReduceOps; ++reduce_op) {
         const auto o = static_cast<CollectiveOp>(op);
@@ -62,6 +67,22 @@ TEST(Legal, TriplesAreThoseOfTheDocumentation) {
   }
   EXPECT_EQ(legal, documented());
   EXPECT_EQ(legal.size(), 3u * 10 * 5 + 3 * 2 + 7 * 11);
+}
+
+TEST(Operations, HaveOneRowEachInTheOrderOfTheirNumbers) {
+  const std::pair<CollectiveOp, const char*> rows[] = {{CollectiveOp::all_reduce, "all_reduce"},
+                                                       {CollectiveOp::all_gather, "all_gather"},
+                                                       {CollectiveOp::reduce_scatter, "reduce_scatter"},
+                                                       {CollectiveOp::reduce, "reduce"},
+                                                       {CollectiveOp::broadcast, "broadcast"},
+                                                       {CollectiveOp::all_to_all, "all_to_all"},
+                                                       {CollectiveOp::gather, "gather"},
+                                                       {CollectiveOp::scatter, "scatter"},
+                                                       {CollectiveOp::send_recv, "send_recv"},
+                                                       {CollectiveOp::barrier, "barrier"}};
+  for (const auto& [op, name] : rows) EXPECT_STREQ(to_string(op), name);
+  EXPECT_EQ(std::size(rows), std::size_t{kCollectiveOps});
+  EXPECT_THROW(facts_of(static_cast<CollectiveOp>(kCollectiveOps)), std::out_of_range);
 }
 
 static_assert(ccl::legal(CollectiveOp::all_reduce, DType::boolean, ReduceOp::max), "or");

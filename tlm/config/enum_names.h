@@ -19,13 +19,22 @@ std::vector<std::string> names_of(int count) {
   return names;
 }
 
-/// The value of that name. Throws std::invalid_argument with the nearest; `what` stands for the value in it.
+/// Which of `values` has that name. Throws std::invalid_argument with the nearest; `what` stands for the value in it.
+template <class Enum>
+Enum parse_name(const std::string& what, const std::string& text, const std::vector<Enum>& values) {
+  std::vector<std::string> names;
+  for (const Enum value : values) names.emplace_back(to_string(value));
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found != names.end()) return values[static_cast<std::size_t>(found - names.begin())];
+  throw std::invalid_argument(fmt::format("{} is {}; {}", what, quote(text), suggest(text, names, "valid values")));
+}
+
+/// Of the values 0 to `count` - 1.
 template <class Enum>
 Enum parse_name(const std::string& what, const std::string& text, int count) {
-  const std::vector<std::string> names = names_of<Enum>(count);
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found != names.end()) return static_cast<Enum>(found - names.begin());
-  throw std::invalid_argument(fmt::format("{} is {}; {}", what, quote(text), suggest(text, names, "valid values")));
+  std::vector<Enum> values;
+  for (int i = 0; i < count; ++i) values.push_back(static_cast<Enum>(i));
+  return parse_name(what, text, values);
 }
 
 }  // namespace kernbench

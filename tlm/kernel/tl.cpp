@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "tlm/kernel/operations.h"
+
 namespace kernbench {
 
 namespace {
@@ -38,11 +40,7 @@ const char* to_string(ReduceKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-const char* to_string(CollectiveOp op) {
-  static constexpr std::array kNames = {"all_reduce", "all_gather", "reduce_scatter", "reduce",    "broadcast",
-                                        "all_to_all", "gather",     "scatter",        "send_recv", "barrier"};
-  return kNames[static_cast<std::size_t>(op)];
-}
+const char* to_string(CollectiveOp op) { return facts_of(op).name; }
 
 const char* to_string(ReduceOp op) {
   static constexpr std::array kNames = {"sum", "avg", "max", "min", "prod"};
