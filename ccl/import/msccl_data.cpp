@@ -5,36 +5,20 @@ namespace kernbench::ccl::msccl {
 Place DataMap::resolve(std::int32_t gpu, Place place) const {
   if (!file_.in_place || place.buffer == Buffer::scratch) return place;
   const std::int32_t own = gpu * schedule_.units;
-  switch (file_.op) {
-    case CollectiveOp::all_gather:
-      return place.buffer == Buffer::input ? Place{Buffer::output, own + place.chunk} : place;
-    case CollectiveOp::reduce_scatter:
-      return place.buffer == Buffer::output ? Place{Buffer::input, own + place.chunk} : place;
-    default:
-      return {Buffer::input, place.chunk};
-  }
+  if (facts_.longer_out()) return place.buffer == Buffer::input ? Place{Buffer::output, own + place.chunk} : place;
+  if (facts_.longer_in()) return place.buffer == Buffer::output ? Place{Buffer::input, own + place.chunk} : place;
+  return {Buffer::input, place.chunk};
 }
 
 std::int32_t DataMap::chunks_of(Buffer buffer) const {
   if (buffer == Buffer::scratch) return 1 << 16;
-  const bool part = (file_.op == CollectiveOp::all_gather && buffer == Buffer::input) ||
-                    (file_.op == CollectiveOp::reduce_scatter && buffer == Buffer::output);
+  const bool part = buffer == Buffer::input ? facts_.longer_out() : facts_.longer_in();
   return part ? schedule_.units : file_.chunks;
 }
 
 Datum DataMap::datum(std::int32_t from, std::int32_t to, std::int32_t unit) const {
-  switch (file_.op) {
-    case CollectiveOp::all_gather:
-      return {from, 0, from, unit};
-    case CollectiveOp::reduce_scatter:
-      return {kEveryNode, to, 0, unit};
-    case CollectiveOp::all_to_all:
-      return {from, to, from, unit};
-    case CollectiveOp::broadcast:
-      return {schedule_.root, 0, 0, unit};
-    default:
-      return {kEveryNode, 0, 0, unit};
-  }
+  const std::int32_t origin = facts_.combines() ? kEveryNode : facts_.rooted() ? schedule_.root : from;
+  return {origin, facts_.in == Blocks::each ? to : 0, facts_.out == Blocks::each ? from : 0, unit};
 }
 
 Datum DataMap::in(std::int32_t gpu, std::int32_t chunk) const {
@@ -50,8 +34,7 @@ Datum DataMap::out(std::int32_t gpu, std::int32_t chunk) const {
 /// Who has a datum in the end.
 std::int32_t DataMap::holder_of(const Datum& datum) const {
   if (file_.custom) return datum.origin;
-  const bool one = file_.op == CollectiveOp::reduce_scatter || file_.op == CollectiveOp::all_to_all;
-  return one ? datum.in_region : kEveryNode;
+  return facts_.alike ? kEveryNode : datum.in_region;
 }
 
 std::int32_t DataMap::new_block(const Datum& datum, std::int32_t contributor, std::int32_t holder) {
@@ -62,7 +45,7 @@ std::int32_t DataMap::new_block(const Datum& datum, std::int32_t contributor, st
 std::int32_t DataMap::input_block(const Datum& datum) {
   const auto found = inputs_.find(datum.key());
   if (found != inputs_.end()) return found->second;
-  const bool stays = file_.in_place && file_.op != CollectiveOp::all_to_all;
+  const bool stays = file_.in_place && !facts_.exchanges();
   const std::int32_t block = new_block(datum, datum.origin, stays ? holder_of(datum) : kNobody);
   inputs_[datum.key()] = block;
   if (stays) outputs_[datum.key()] = block;
@@ -70,7 +53,7 @@ std::int32_t DataMap::input_block(const Datum& datum) {
 }
 
 std::int32_t DataMap::output_block(const Datum& datum) {
-  if (file_.in_place && file_.op != CollectiveOp::all_to_all) return input_block(datum);
+  if (file_.in_place && !facts_.exchanges()) return input_block(datum);
   const auto found = outputs_.find(datum.key());
   if (found != outputs_.end()) return found->second;
   return outputs_[datum.key()] = new_block(datum, kNobody, holder_of(datum));
@@ -92,7 +75,7 @@ std::int32_t DataMap::block_at(std::int32_t gpu, Place place, const Datum& datum
     return place.buffer == Buffer::output ? output_block(out(gpu, place.chunk)) : input_block(in(gpu, place.chunk));
   }
   // In place the output of a reduce-scatter is part of the input, the input of an all-gather part of the output.
-  const bool parts = file_.in_place && file_.op == CollectiveOp::reduce_scatter;
+  const bool parts = file_.in_place && facts_.longer_in();
   if (place.buffer == Buffer::output && datum == out(gpu, place.chunk)) return output_block(datum);
   if (place.buffer == Buffer::input && file_.in_place && !parts && datum == out(gpu, place.chunk))
     return output_block(datum);

@@ -5,6 +5,7 @@
 
 #include "ccl/import/msccl_file.h"
 #include "ccl/schedule/schedule.h"
+#include "tlm/kernel/operations.h"
 
 /// Which part of the data lies where in an MSCCL algorithm, and under which block of a schedule. For msccl_import.cpp.
 namespace kernbench::ccl::msccl {
@@ -22,7 +23,7 @@ struct Datum {
 /// the schedule are set.
 class DataMap {
  public:
-  DataMap(const File& file, Schedule& schedule) : file_(file), schedule_(schedule) {}
+  DataMap(const File& file, Schedule& schedule) : file_(file), facts_(facts_of(file.op)), schedule_(schedule) {}
 
   /// In place some buffers are parts of others.
   Place resolve(std::int32_t gpu, Place place) const;
@@ -53,6 +54,7 @@ class DataMap {
 
   using Key = decltype(Datum().key());
   const File& file_;
+  const OperationFacts& facts_;
   Schedule& schedule_;
   std::map<Key, std::int32_t> inputs_, outputs_;
   std::map<std::tuple<bool, Buffer, std::int32_t, Key>, std::int32_t> scratch_;

@@ -44,7 +44,7 @@ class Importer {
     schedule_.op = file.op;
     schedule_.custom = file.custom;
     schedule_.nodes = gpus_;
-    const bool whole = file.op == CollectiveOp::all_reduce || file.op == CollectiveOp::broadcast;
+    const bool whole = !facts_of(file.op).counts_all();
     if (!whole && file.chunks % gpus_ != 0) {
       throw ConfigError(file.where,
                         fmt::format("nchunksperloop is {}, which {} gpus do not divide", file.chunks, gpus_),
@@ -151,7 +151,7 @@ class Importer {
   }
 
   void fill_inputs() {
-    const bool gathered = file_.in_place && file_.op == CollectiveOp::all_gather;
+    const bool gathered = file_.in_place && facts_of(file_.op).longer_out();
     for (std::int32_t gpu = 0; gpu < gpus_; ++gpu) {
       for (std::int32_t chunk = 0; chunk < data_.chunks_of(Buffer::input); ++chunk) {
         const Datum datum = data_.in(gpu, chunk);
@@ -389,7 +389,7 @@ class Importer {
 
   /// In place a block may stay where it is, which no step says; here the output of an all-to-all lies apart.
   void copy_what_stays() {
-    if (!file_.in_place || file_.op != CollectiveOp::all_to_all) return;
+    if (!file_.in_place || !facts_of(file_.op).exchanges()) return;
     for (const Gpu& gpu : file_.gpus) {
       for (std::int32_t chunk = 0; chunk < data_.chunks_of(Buffer::output); ++chunk) {
         const Place place = data_.resolve(gpu.id, {Buffer::output, chunk});

@@ -4,6 +4,7 @@
 #include "ccl/schedule/lattice.h"
 #include "ccl/schedule/machine.h"
 #include "ccl/schedule/plan_request.h"
+#include "tlm/kernel/operations.h"
 
 /// Operations as schedules, one function per construction of docs/constructions.md. Every result passes
 /// check(). `lambda`: assumed latency in chunk times of a link.
@@ -13,6 +14,16 @@ namespace kernbench::ccl {
 struct Operation {
   CollectiveOp op = CollectiveOp::all_reduce;
   std::int32_t root = 0, peer = 0;  ///< as in Schedule
+
+  /// Of what is neither combined nor copied: calls f(from, to) for what belongs to node v of `nodes`.
+  template <class F>
+  void for_each_pair(std::int32_t v, std::int32_t nodes, const F& f) const {
+    const Parties parties = facts_of(op).parties;
+    if (parties == Parties::to_root) f(v, root);
+    if (parties == Parties::from_root) f(root, v);
+    if (parties == Parties::pairs && (root < 0 || root == v)) f(v, root < 0 ? (v + peer) % nodes : peer);
+    for (std::int32_t d = 0; parties == Parties::all && d < nodes; ++d) f(v, (v + d) % nodes);
+  }
 };
 
 /// Everybody to everybody directly: all operations on any number of nodes. In step d node i sends to i + d. `pieces`:

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <utility>
 
 #include "ccl/schedule/build.h"
@@ -14,10 +13,10 @@ namespace {
 class Direct {
  public:
   Direct(Operation operation, int nodes, int pieces, int shift, TaskGraph& graph)
-      : operation_(operation), nodes_(nodes), pieces_(pieces), shift_(shift), graph_(graph) {}
+      : operation_(operation), facts_(graph.facts()), nodes_(nodes), pieces_(pieces), shift_(shift), graph_(graph) {}
 
   std::int32_t make() {
-    const bool whole = operation_.op == CollectiveOp::all_reduce;
+    const bool whole = facts_.sums_for_all();
     for (int m = 0; m < pieces_; ++m) {
       for (std::int32_t j = 0; j < nodes_; ++j) part(j, whole ? m * nodes_ + j : m);
       send(m);
@@ -28,46 +27,16 @@ class Direct {
  private:
   /// What belongs to node j.
   void part(std::int32_t j, std::int32_t unit) {
-    const std::int32_t root = operation_.root;
-    switch (operation_.op) {
-      case CollectiveOp::all_reduce: {
-        const std::int32_t b = add({kEveryNode, kEveryNode, 0, 0, unit, unit + 1});
-        collect(j, b);
-        spread(j, b);
-        return;
-      }
-      case CollectiveOp::reduce_scatter:
-        collect(j, add({kEveryNode, j, j, 0, unit, unit + 1}));
-        return;
-      case CollectiveOp::all_gather:
-        spread(j, add({j, kEveryNode, 0, j, unit, unit + 1}));
-        return;
-      case CollectiveOp::reduce:
-        if (j == root) collect(j, add({kEveryNode, j, 0, 0, unit, unit + 1}));
-        return;
-      case CollectiveOp::broadcast:
-        if (j == root) spread(j, add({j, kEveryNode, 0, 0, unit, unit + 1}));
-        return;
-      case CollectiveOp::gather:
-        one(j, root, {j, root, 0, j, unit, unit + 1});
-        return;
-      case CollectiveOp::scatter:
-        one(root, j, {root, j, j, 0, unit, unit + 1});
-        return;
-      case CollectiveOp::all_to_all:
-        for (std::int32_t d = 0; d < nodes_; ++d) {
-          const std::int32_t to = (j + d) % nodes_;
-          one(j, to, {j, to, to, j, unit, unit + 1});
-        }
-        return;
-      case CollectiveOp::send_recv:
-        if (root < 0) one(j, (j + operation_.peer) % nodes_, {j, (j + operation_.peer) % nodes_, 0, 0, unit, unit + 1});
-        if (root == j) one(j, operation_.peer, {j, operation_.peer, 0, 0, unit, unit + 1});
-        return;
-      case CollectiveOp::barrier:
-        break;
+    if (!facts_.combines() && !facts_.alike) {
+      operation_.for_each_pair(j, nodes_, [&](std::int32_t from, std::int32_t to) {
+        const std::int32_t b = graph_.add_block_between(from, to, unit, unit + 1);
+        if (from != to) messages_.push_back({from, to, b, false, false});
+      });
+    } else if (!facts_.rooted() || j == operation_.root) {
+      const std::int32_t b = graph_.add_block_of(j, unit, unit + 1);
+      if (facts_.combines()) collect(j, b);
+      if (facts_.alike) spread(j, b);
     }
-    throw std::invalid_argument("barrier moves no data");
   }
 
   struct Message {
@@ -75,11 +44,6 @@ class Direct {
     bool adds, after;  ///< `after`: once the block is complete where it comes from
   };
 
-  std::int32_t add(const Block& block) { return graph_.add_block(block); }
-  void one(std::int32_t from, std::int32_t to, const Block& block) {
-    const std::int32_t b = add(block);
-    if (from != to) messages_.push_back({from, to, b, false, false});
-  }
   void collect(std::int32_t at, std::int32_t block) {
     for (std::int32_t from = 0; from < nodes_; ++from) {
       if (from != at) messages_.push_back({from, at, block, true, false});
@@ -87,7 +51,7 @@ class Direct {
   }
   void spread(std::int32_t from, std::int32_t block) {
     for (std::int32_t to = 0; to < nodes_; ++to) {
-      if (to != from) messages_.push_back({from, to, block, false, operation_.op == CollectiveOp::all_reduce});
+      if (to != from) messages_.push_back({from, to, block, false, facts_.combines()});
     }
   }
 
@@ -113,6 +77,7 @@ class Direct {
   }
 
   const Operation operation_;
+  const OperationFacts& facts_;
   const int nodes_, pieces_, shift_;
   TaskGraph& graph_;
   std::vector<Message> messages_;  ///< of the piece that is being made

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/tasks.h"
@@ -44,8 +43,8 @@ std::vector<std::int32_t> path(const Lattice& grid, std::int32_t from, std::int3
 }  // namespace
 
 Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int pieces, int lambda, int diagonals) {
-  const CollectiveOp op = operation.op;
-  const bool reduces = op != CollectiveOp::all_gather, copies = op != CollectiveOp::reduce_scatter;
+  const OperationFacts& facts = facts_of(operation.op);
+  const bool reduces = facts.combines(), divides = facts.sums_for_all();  // among the roots
   const auto kinds = kinds_of(grid);
   const std::int32_t p = grid.nodes();
   std::int32_t piece_units = 0, largest = 0;
@@ -57,40 +56,29 @@ Schedule comb_gather_schedule(Operation operation, const Lattice& grid, int piec
 
   Fabric fabric = Fabric::of(Graph::of(grid));
   fabric.assume(lambda, largest);
-  TaskGraph graph(fabric, op);
+  TaskGraph graph(fabric, operation.op);
   // What a reduce_scatter waits for is one piece of everything (decision 0340).
   const bool some = pieces >= TaskGraph::kManyPieces / 2 && pieces < TaskGraph::kManyPieces;
-  const bool together = diagonals == 1 && !(op == CollectiveOp::reduce_scatter && some);
+  const bool together = diagonals == 1 && !(reduces && !divides && some);
   for (std::int32_t m = 0; m < pieces; ++m) {
     for (std::int32_t root = 0; root < p; ++root) {
-      std::int32_t begin = m * piece_units;
+      std::int32_t begin = m * piece_units + (divides ? root * region_units : 0);
       const std::int32_t along = grid.x(root) + grid.y(root);
       for (const Kind& kind : kinds) {
         const bool tie = (along / diagonals + m) % 2 != 0;
         const Tree tree = comb(grid, root, kind.rows_first, tie);
-        Block block{kEveryNode, kEveryNode, 0, 0, begin, begin + kind.units};
+        const std::int32_t b = graph.add_block_of(root, begin, begin + kind.units);
         begin += kind.units;
-        if (op == CollectiveOp::all_gather) {
-          block.contributor = block.out_region = root;
-        } else if (op == CollectiveOp::reduce_scatter) {
-          block.holder = block.in_region = root;
-        } else {
-          block.begin += root * region_units;
-          block.end += root * region_units;
-        }
-        const std::int32_t b = graph.add_block(block);
         const bool whole = reduces && 4 * m >= 3 * pieces;
         const std::int64_t order = (together ? TaskGraph::base_of_piece(m, pieces)
                                              : TaskGraph::base_of_part(m, whole ? 0 : along % diagonals, diagonals)) +
                                    std::int64_t{m} * p + root;
-        std::vector<std::int32_t> complete;
-        if (reduces) complete = graph.reduce_up(tree, b, order);
-        if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);
+        graph.up_and_down(tree, b, order, TaskGraph::kSecond + order);
       }
     }
   }
   if (!grid.regular()) graph.hold_back_groups();
-  return assemble(graph, list_schedule(graph), op == CollectiveOp::all_reduce ? region_units * p : region_units);
+  return assemble(graph, list_schedule(graph), divides ? region_units * p : region_units);
 }
 
 namespace {
@@ -202,31 +190,14 @@ std::vector<Tree> packed_trees(const Graph& net, int count, std::int32_t root) {
 
 /// The messages of piece `m` of gather, scatter, send_recv or, on graphs that are no grid, all_to_all.
 void send_paths(Operation operation, const Graph& net, std::int32_t m, TaskGraph& graph) {
-  const std::int32_t root = operation.root;
-  const auto one = [&](std::int32_t from, std::int32_t to, const Block& block) {
-    const std::int32_t b = graph.add_block(block);
+  const auto one = [&](std::int32_t from, std::int32_t to) {
+    const std::int32_t b = graph.add_block_between(from, to, m, m + 1);
     const Tree tree = shortest_path_tree(net, to);
     std::vector<std::int32_t> nodes{from};
     while (nodes.back() != to) nodes.push_back(tree.parent[index(nodes.back())]);
     graph.along(nodes, b, b);
   };
-  for (std::int32_t v = 0; v < net.nodes; ++v) {
-    if (operation.op == CollectiveOp::gather) {
-      one(v, root, {v, root, 0, v, m, m + 1});
-    } else if (operation.op == CollectiveOp::scatter) {
-      one(root, v, {root, v, v, 0, m, m + 1});
-    } else if (operation.op == CollectiveOp::send_recv) {
-      const std::int32_t to = root < 0 ? (v + operation.peer) % net.nodes : operation.peer;
-      if (root < 0 || root == v) one(v, to, {v, to, 0, 0, m, m + 1});
-    } else if (operation.op == CollectiveOp::all_to_all) {
-      for (std::int32_t d = 0; d < net.nodes; ++d) {
-        const std::int32_t to = (v + d) % net.nodes;
-        one(v, to, {v, to, to, v, m, m + 1});
-      }
-    } else {
-      throw std::invalid_argument("not an operation with a root");
-    }
-  }
+  for (std::int32_t v = 0; v < net.nodes; ++v) operation.for_each_pair(v, net.nodes, one);
 }
 
 }  // namespace
@@ -237,16 +208,11 @@ Schedule rooted_schedule(Operation operation, const Graph& net, int trees, int p
   TaskGraph graph(fabric, operation.op);
   std::int32_t units = 1;
   Times times;
-  if (operation.op == CollectiveOp::broadcast || operation.op == CollectiveOp::reduce) {
+  if (graph.facts().combines() || graph.facts().alike) {
     units = std::max(trees, 1);
-    const bool up = operation.op == CollectiveOp::reduce;
-    const std::int32_t root = operation.root;
-    const auto packed = packed_trees(net, units, root);
-    for (std::int32_t i = 0; i < units; ++i) {
-      const std::int32_t b = graph.add_block({up ? kEveryNode : root, up ? root : kEveryNode, 0, 0, i, i + 1});
-      if (up) graph.reduce_up(packed[index(i)], b, i);
-      if (!up) graph.copy_down(packed[index(i)], b, i, {});
-    }
+    const auto packed = packed_trees(net, units, operation.root);
+    for (std::int32_t i = 0; i < units; ++i)
+      graph.up_and_down(packed[index(i)], graph.add_block_of(operation.root, i, i + 1), i, i);
     times = modulo_schedule(graph, 5);
   } else {
     units = pieces;

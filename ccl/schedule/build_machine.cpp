@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/tasks.h"
@@ -55,20 +54,8 @@ Schedule product_schedule(const PlanRequest& request, int lambda, int columns, i
   TaskGraph graph(fabric, request.op);
   std::int32_t unit = 0;
   for (const Tree& tree : united_trees(request)) {
-    Block block{kEveryNode, kEveryNode, 0, 0, unit, unit + 1};
-    if (request.op == CollectiveOp::all_reduce) {
-      const Tree from_centre = centred(tree);
-      const std::int32_t b = graph.add_block(block);
-      graph.copy_down(from_centre, b, 0, graph.reduce_up(from_centre, b, 0));
-    } else if (request.op == CollectiveOp::reduce) {
-      block.holder = request.root;
-      graph.reduce_up(rooted(tree, request.root), graph.add_block(block), 0);
-    } else if (request.op == CollectiveOp::broadcast) {
-      block.contributor = request.root;
-      graph.copy_down(rooted(tree, request.root), graph.add_block(block), 0, {});
-    } else {
-      throw std::invalid_argument("only all_reduce, reduce and broadcast travel on spanning trees");
-    }
+    graph.up_and_down(graph.facts().rooted() ? rooted(tree, request.root) : centred(tree),
+                      graph.add_block_of(request.root, unit, unit + 1), 0, 0);
     ++unit;
   }
   Schedule schedule = assemble(graph, modulo_schedule(graph, tries), unit);
@@ -77,11 +64,10 @@ Schedule product_schedule(const PlanRequest& request, int lambda, int columns, i
 }
 
 Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lambda) {
-  const CollectiveOp op = request.op;
-  const bool reduces = op != CollectiveOp::all_gather, copies = op != CollectiveOp::reduce_scatter;
   const Fabric fabric = machine_fabric(request, lambda);
   const std::int32_t n = request.cubes(), p = request.nodes();
-  TaskGraph graph(fabric, op);
+  TaskGraph graph(fabric, request.op);
+  const bool divides = graph.facts().sums_for_all();  // among the roots
   // What brings a part's last piece to its root. The next piece follows it: lists that do all that is to do inside the
   // SIPs first leave the links between them idle meanwhile.
   std::vector<std::vector<std::int32_t>> sums(index(p));
@@ -92,44 +78,34 @@ Schedule product_gather_schedule(const PlanRequest& request, int pieces, int lam
       const Tree across = all_pairs(request) ? shortest_path_tree(sip_graph(request), sip)
                                              : comb(sip_lattice(request), sip, rows_first, (sip + m) % 2 != 0);
       const Tree tree = product_tree(across, comb(cube_lattice(request), cube, rows_first, false), cube);
-      const std::int32_t unit = op == CollectiveOp::all_reduce ? m * p + root : m;
-      Block block{kEveryNode, kEveryNode, 0, 0, unit, unit + 1};
-      if (op == CollectiveOp::all_gather) block.contributor = block.out_region = root;
-      if (op == CollectiveOp::reduce_scatter) block.holder = block.in_region = root;
-      const std::int32_t b = graph.add_block(block);
+      const std::int32_t unit = divides ? m * p + root : m;
+      const std::int32_t b = graph.add_block_of(root, unit, unit + 1);
       // SIPs in turn, so that the links between them are in use both ways.
       const std::int64_t order =
           TaskGraph::base_of_piece(m, pieces) + std::int64_t{m} * p + std::int64_t{cube} * request.ranks + sip;
       std::vector<std::int32_t> complete;
-      if (reduces) {
+      if (graph.facts().combines()) {
         const auto first = static_cast<std::int32_t>(graph.tasks().size());
         complete = graph.reduce_up(tree, b, order);
         if (m > 0) follow(graph, tree, first, sums[index(root)]);
         sums[index(root)] = complete;
       }
-      if (copies) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);
+      if (graph.facts().alike) graph.copy_down(tree, b, TaskGraph::kSecond + order, complete);
     }
   }
-  return assemble(graph, list_schedule(graph), op == CollectiveOp::all_reduce ? pieces * p : pieces);
+  return assemble(graph, list_schedule(graph), divides ? pieces * p : pieces);
 }
 
 Schedule one_tree_schedule(const PlanRequest& request, int lambda) {
   const Fabric fabric = machine_fabric(request, lambda);
   const Graph net = machine_graph(request);
-  const bool all = request.op == CollectiveOp::all_reduce;
-  const std::int32_t root = all ? centre(net) : request.root;
+  const std::int32_t root = facts_of(request.op).rooted() ? request.root : centre(net);
   // Across SIPs at the root's cube only: as short as any way, and once over every link between SIPs.
   const std::int32_t attach = root % request.cubes();
   const Tree tree = product_tree(shortest_path_tree(sip_graph(request), root / request.cubes()),
                                  shortest_path_tree(Graph::of(cube_lattice(request)), attach), attach);
   TaskGraph graph(fabric, request.op);
-  Block block;
-  if (request.op == CollectiveOp::reduce) block.holder = root;
-  if (request.op == CollectiveOp::broadcast) block.contributor = root;
-  const std::int32_t b = graph.add_block(block);
-  std::vector<std::int32_t> complete;
-  if (request.op != CollectiveOp::broadcast) complete = graph.reduce_up(tree, b, 0);
-  if (request.op != CollectiveOp::reduce) graph.copy_down(tree, b, 0, complete);
+  graph.up_and_down(tree, graph.add_block_of(root, 0, 1), 0, 0);
   Schedule schedule = assemble(graph, modulo_schedule(graph, 1), 1);
   schedule.root = request.root;
   return schedule;

@@ -106,8 +106,7 @@ Schedule one_direction_schedule(Operation operation, int nodes, int pieces, int 
   Fabric fabric = Fabric::of(Graph::of(Lattice{nodes, 1, true, false}));
   fabric.assume(lambda, 1);
   TaskGraph graph(fabric, operation.op);
-  const bool reduces = operation.op != CollectiveOp::all_gather, copies = operation.op != CollectiveOp::reduce_scatter;
-  const bool whole = reduces && copies;
+  const bool whole = graph.facts().sums_for_all();
   for (std::int32_t m = 0; m < pieces; ++m) {
     for (std::int32_t owner = 0; owner < nodes; ++owner) {
       // The path that ends at the owner, and the one that begins there, both with the ring.
@@ -118,14 +117,11 @@ Schedule one_direction_schedule(Operation operation, int nodes, int pieces, int 
         away.parent.push_back(v == owner ? -1 : (v + nodes - 1) % nodes);
       }
       const std::int32_t unit = whole ? m * nodes + owner : m;
-      Block block{kEveryNode, kEveryNode, 0, 0, unit, unit + 1};
-      if (!reduces) block.contributor = block.out_region = owner;
-      if (!copies) block.holder = block.in_region = owner;
-      const std::int32_t b = graph.add_block(block);
+      const std::int32_t b = graph.add_block_of(owner, unit, unit + 1);
       const std::int64_t order = std::int64_t{m} * nodes + owner;
       std::vector<std::int32_t> complete;
-      if (reduces) complete = graph.reduce_up(towards, b, order);
-      if (copies) graph.copy_down(away, b, TaskGraph::kLevel * (1 << 20) + order, complete);
+      if (graph.facts().combines()) complete = graph.reduce_up(towards, b, order);
+      if (graph.facts().alike) graph.copy_down(away, b, TaskGraph::kLevel * (1 << 20) + order, complete);
     }
   }
   return assemble(graph, list_schedule(graph), whole ? pieces * nodes : pieces);

@@ -133,6 +133,15 @@ std::int32_t TaskGraph::add_block(const Block& block) {
   return static_cast<std::int32_t>(blocks_.size() - 1);
 }
 
+std::int32_t TaskGraph::add_block_of(std::int32_t owner, std::int32_t begin, std::int32_t end) {
+  return add_block({facts().combines() ? kEveryNode : owner, facts().alike ? kEveryNode : owner,
+                    facts().in == Blocks::each ? owner : 0, facts().out == Blocks::each ? owner : 0, begin, end});
+}
+
+std::int32_t TaskGraph::add_block_between(std::int32_t from, std::int32_t to, std::int32_t begin, std::int32_t end) {
+  return add_block({from, to, facts().in == Blocks::each ? to : 0, facts().out == Blocks::each ? from : 0, begin, end});
+}
+
 std::int32_t TaskGraph::add(std::int32_t from, std::int32_t to, std::int32_t block, bool reduce,
                             std::int64_t priority) {
   tasks_.push_back({fabric_.arc(from, to), from, to, block, 0, reduce, priority, 0});
@@ -156,6 +165,12 @@ std::vector<std::int32_t> TaskGraph::reduce_up(const Tree& tree, std::int32_t bl
     arriving[index(parent)].push_back(task);
   }
   return arriving[index(tree.root)];
+}
+
+void TaskGraph::up_and_down(const Tree& tree, std::int32_t block, std::int64_t up, std::int64_t down) {
+  std::vector<std::int32_t> complete;
+  if (facts().combines()) complete = reduce_up(tree, block, up);
+  if (facts().alike) copy_down(tree, block, down, complete);
 }
 
 void TaskGraph::copy_down(const Tree& tree, std::int32_t block, std::int64_t base,

@@ -6,6 +6,7 @@
 #include "ccl/schedule/index.h"
 #include "ccl/schedule/lattice.h"
 #include "ccl/schedule/schedule.h"
+#include "tlm/kernel/operations.h"
 
 /// From trees and paths to lists: messages with what each waits for, times for them, and the lists of all nodes.
 namespace kernbench::ccl {
@@ -64,6 +65,10 @@ class TaskGraph {
   TaskGraph(const Fabric& fabric, CollectiveOp op) : fabric_(fabric), op_(op) {}
 
   std::int32_t add_block(const Block& block);
+  /// What one node gives to all, gets from all, or both.
+  std::int32_t add_block_of(std::int32_t owner, std::int32_t begin, std::int32_t end);
+  /// What one node alone gets from another.
+  std::int32_t add_block_between(std::int32_t from, std::int32_t to, std::int32_t begin, std::int32_t end);
   std::int32_t add(std::int32_t from, std::int32_t to, std::int32_t block, bool reduce, std::int64_t priority);
   /// Steps on one node; they take no time.
   std::int32_t add_local(std::int32_t node, std::int32_t block, std::int32_t source, bool reduce);
@@ -95,6 +100,8 @@ class TaskGraph {
   std::vector<std::int32_t> reduce_up(const Tree& tree, std::int32_t block, std::int64_t base);
   /// Down the tree, copying, after `before`: largest remaining height first.
   void copy_down(const Tree& tree, std::int32_t block, std::int64_t base, const std::vector<std::int32_t>& before);
+  /// Up what is combined, then down what all get.
+  void up_and_down(const Tree& tree, std::int32_t block, std::int64_t up, std::int64_t down);
   /// Along a path of nodes, copying: largest remaining distance first.
   void along(const std::vector<std::int32_t>& path, std::int32_t block, std::int64_t base);
 
@@ -104,6 +111,7 @@ class TaskGraph {
 
   const Fabric& fabric() const { return fabric_; }
   CollectiveOp op() const { return op_; }
+  const OperationFacts& facts() const { return facts_of(op_); }
   const std::vector<Block>& blocks() const { return blocks_; }
   const std::vector<Task>& tasks() const { return tasks_; }
   const std::vector<std::pair<std::int32_t, std::int32_t>>& edges() const { return edges_; }
