@@ -68,18 +68,12 @@ Tiles tiles_of(const LaunchMessage::TensorArg& tensor, Scope scope) {
   return {(first.bottom - first.top) * (first.right - first.left), static_cast<int>(boxes.size())};
 }
 
-bool whole_in(Op op) { return op == Op::scatter; }
-bool whole_out(Op op) { return op == Op::all_gather || op == Op::gather; }
-
-/// One side has blocks of all for each that the other has: the output what is whole_out, the input these.
-bool longer_in(Op op) { return op == Op::scatter || op == Op::reduce_scatter; }
-
 bool needs_in(const CollectiveCall& call, bool is_root) {
-  if (call.op == Op::scatter || call.op == Op::broadcast) return is_root;
+  if (facts_of(call.op).parties == Parties::from_root) return is_root;
   return !(is_transfer(call) && call.to < 0);
 }
 bool needs_out(const CollectiveCall& call, bool is_root) {
-  if (call.op == Op::gather || call.op == Op::reduce) return is_root;
+  if (facts_of(call.op).parties == Parties::to_root) return is_root;
   return !(is_transfer(call) && call.from < 0);
 }
 
@@ -120,6 +114,7 @@ class Call {
       : runtime_(runtime),
         request_(request),
         call_(request.call),
+        op_(facts_of(request.call.op)),
         who_((request.prepare ? "prepare_" : "") + name_of(request.call) + (request.columns ? "_columns" : "")),
         group_(request.group.get() != nullptr ? *request.group.get() : runtime.groups.default_group(who_.c_str())),
         rank_(rank),
@@ -154,11 +149,12 @@ class Call {
   CallOrder& order();
   const LaunchMessage::TensorArg& out() const { return blocks_.shards.empty() ? out_.argument : blocks_; }
   /// On every rank. With a root each rank may do as it likes.
-  bool all_in_place() const { return in_place_ && !ccl::rooted(call_.op); }
+  bool all_in_place() const { return in_place_ && !op_.rooted(); }
 
   RuntimeImpl& runtime_;
   const CollectiveRequest& request_;
   CollectiveCall call_;
+  const OperationFacts& op_;
   const std::string who_;
   ProcessGroup& group_;
   const int rank_, member_;
@@ -180,7 +176,7 @@ void Call::check_member() {
     throw std::invalid_argument(
         fmt::format("{}: {} is {}: give 0 to {}, a rank of the group", who_, what, value, group_.size() - 1));
   };
-  if (ccl::rooted(call_.op)) check("root", call_.root);
+  if (op_.rooted()) check("root", call_.root);
   if (!is_transfer(call_)) return;
   const int other = call_.from < 0 ? call_.to : call_.from;
   check(call_.from < 0 ? "to" : "from", other);
@@ -242,10 +238,10 @@ void Call::take_forms() {
   if (in && out) return;
   const Side& here = in ? in_ : out_;
   const Scope scope = group_.scope();
-  const bool whole = in ? whole_in(call_.op) : whole_out(call_.op);
+  const bool whole = in ? op_.whole_in() : op_.whole_out();
   const Tiles tiles = tiles_of(here.argument, whole ? Scope::sip : scope);
   const std::int64_t all = static_cast<std::int64_t>(group_.size()) * tiles.number * tiles.count;
-  const bool longer = in ? whole_out(call_.op) : longer_in(call_.op);
+  const bool longer = in ? op_.longer_out() : op_.longer_in();
   Side& other = in ? out_ : in_;
   other = elsewhere(here, longer ? all : here.form.shape.count());
 }
@@ -268,26 +264,26 @@ void Call::check_columns() {
 /// A tile of one side has as many elements as the operation makes of the other's.
 void Call::check_counts() {
   const Scope scope = group_.scope();
-  const Tiles in = tiles_of(in_.argument, whole_in(call_.op) ? Scope::sip : scope);
-  const Tiles out = tiles_of(out_.argument, whole_out(call_.op) ? Scope::sip : scope);
-  const std::int64_t p = static_cast<std::int64_t>(group_.size()) * (whole_in(call_.op) ? out : in).number;
+  const Tiles in = tiles_of(in_.argument, op_.whole_in() ? Scope::sip : scope);
+  const Tiles out = tiles_of(out_.argument, op_.whole_out() ? Scope::sip : scope);
+  const std::int64_t p = static_cast<std::int64_t>(group_.size()) * (op_.whole_in() ? out : in).number;
   const auto wrong = [&](const std::string& rule) {
     throw std::invalid_argument(fmt::format("{}: 'in' has {} elements{}, 'out' has {}: {}", who_, in.count,
                                             scope == Scope::sip ? "" : " in a tile", out.count, rule));
   };
-  if (in_place_ && (longer_in(call_.op) || whole_out(call_.op))) {
+  if (in_place_ && (op_.longer_in() || op_.longer_out())) {
     if (in.count % p != 0) wrong(fmt::format("they have to be {} equal blocks", p));
     block_ = in.count / p;
-  } else if (whole_out(call_.op)) {
+  } else if (op_.longer_out()) {
     if (out.count != p * in.count) wrong(fmt::format("'out' needs {} times as many as 'in'", p));
     block_ = in.count;
-  } else if (longer_in(call_.op)) {
+  } else if (op_.longer_in()) {
     if (in.count != p * out.count) wrong(fmt::format("'in' needs {} times as many as 'out'", p));
     block_ = out.count;
   } else {
     if (in.count != out.count) wrong("they need as many");
-    if (call_.op == Op::all_to_all && in.count % p != 0) wrong(fmt::format("they have to be {} equal blocks", p));
-    block_ = call_.op == Op::all_to_all ? in.count / p : in_.form.shape.count();
+    if (op_.exchanges() && in.count % p != 0) wrong(fmt::format("they have to be {} equal blocks", p));
+    block_ = op_.exchanges() ? in.count / p : in_.form.shape.count();
   }
   bytes_ = static_cast<std::uint64_t>(std::max(in.count, out.count)) * size_of(call_.dtype);
 }
@@ -301,7 +297,7 @@ std::string Call::text() const {
     return fmt::format("a transfer of {} after {} collectives", text, group_.order().made_by(rank_));
   }
   text += fmt::format(", {}", to_string(group_.scope()));
-  if (ccl::rooted(call_.op)) text += fmt::format(", root {}", call_.root);
+  if (op_.rooted()) text += fmt::format(", root {}", call_.root);
   if (call_.op == Op::send_recv) text += fmt::format(", by {}", request_.distance);
   return fmt::format("{}({})", who_, text);
 }

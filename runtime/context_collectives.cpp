@@ -1,6 +1,11 @@
 // The collectives of a Context, as its users call them: each is a request.
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 #include "runtime/process_group.h"
 #include "runtime/runtime_impl.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 
@@ -26,6 +31,16 @@ CollectiveCall transfer(int to, int from) {
 Handle Context::waited(Handle handle) {
   wait(handle);
   return handle;
+}
+
+Handle Context::collective_async(CollectiveOp operation, const Tensor& in, const Tensor& out, ReduceOp op, int root,
+                                 const Group& group, const std::optional<TensorForm>& elsewhere) {
+  refuse_unknown("collective_async", "CollectiveOp", operation, static_cast<CollectiveOp>(kCollectiveOps - 1));
+  const OperationFacts& facts = facts_of(operation);
+  if (!facts.has_data || facts.parties == Parties::pairs)
+    throw std::invalid_argument(fmt::format("collective_async: {} is no call of a group with data", facts.name));
+  return collective({reducing(operation, facts.combines() ? op : ReduceOp::sum, facts.rooted() ? root : 0), in, out,
+                     group, elsewhere});
 }
 
 Handle Context::all_reduce_async(const Tensor& tensor, ReduceOp op, const Group& group) {

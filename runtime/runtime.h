@@ -319,6 +319,11 @@ class Context {
   /// The other end of send, complete on return.
   Handle recv(const Tensor& tensor, int from, const Group& group = {});
 
+  /// Any of the collectives above, by its number: for programs that are told which. `op` means nothing to what does not
+  /// reduce, `root` to what has none. Throws std::invalid_argument also for send_recv and barrier.
+  Handle collective_async(CollectiveOp operation, const Tensor& in, const Tensor& out, ReduceOp op = ReduceOp::sum,
+                          int root = 0, const Group& group = {}, const std::optional<TensorForm>& elsewhere = {});
+
   // Before a call, what its first one would do besides: chooses the algorithm and returns when all members have its
   // queues. Every member calls it, as it would the collective itself, with the same tensors or such that lie alike; no
   // data move. Takes simulated time, unless the queues are there already. Throw as the collectives do.

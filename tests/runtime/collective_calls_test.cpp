@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "tests/runtime/host_run.h"
+#include "tlm/kernel/operations.h"
 
 /// What is refused before anything runs, and how differing calls are told.
 namespace kernbench::testing {
@@ -138,6 +140,21 @@ TEST(CollectiveCall, GatheredColumnsNeedAsManyRowsAndAnOutputOfTheirOwn) {
             (Texts{"all_gather_columns: 'in' is 2x5, 'out' 6x5: it needs 2x15",
                    "all_gather_columns: 'in' is 2x5, 'out' 2x10: it needs 2x15",
                    "prepare_all_gather_columns: 'in' and 'out' are one tensor"}));
+}
+
+TEST(CollectiveCall, ByItsNumberIsOneOfAGroupWithData) {
+  const auto call = [](int number) {
+    return [number](Context& ctx) {
+      ctx.collective_async(static_cast<CollectiveOp>(number), make(ctx, 20), make(ctx, 20));
+    };
+  };
+  EXPECT_EQ(refusals({call(kCollectiveOps), call(static_cast<int>(CollectiveOp::send_recv)),
+                      call(static_cast<int>(CollectiveOp::barrier)), call(static_cast<int>(CollectiveOp::all_gather))}),
+            (Texts{fmt::format("collective_async: CollectiveOp({}) is none: they are numbered from 0 to {}",
+                               kCollectiveOps, kCollectiveOps - 1),
+                   "collective_async: send_recv is no call of a group with data",
+                   "collective_async: barrier is no call of a group with data",
+                   "all_gather: 'in' has 20 elements, 'out' has 20: 'out' needs 3 times as many as 'in'"}));
 }
 
 TEST(CollectiveCall, OnlySomeWorkInPlace) {
