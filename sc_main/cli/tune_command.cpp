@@ -23,6 +23,7 @@
 #include "tlm/config/config_node.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/nearest.h"
+#include "tlm/kernel/operations.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"
 
@@ -141,14 +142,21 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+std::vector<CollectiveOp> operations_with_data() {
+  std::vector<CollectiveOp> list;
+  for (int op = 0; op < kCollectiveOps; ++op) {
+    if (kOperations[op].has_data) list.push_back(static_cast<CollectiveOp>(op));
+  }
+  return list;
+}
+
 /// Measures every algorithm at every size, and writes the ccl.yaml that `auto` then chooses by.
 class Tuning {
  public:
   explicit Tuning(TuneOptions options) : options_(std::move(options)) {
     Refusals refusals;
     for (const std::string& op : split(options_.ops)) {
-      refusals.from(
-          [&] { ops_.push_back(parse_name<CollectiveOp>("--ops", op, static_cast<int>(CollectiveOp::barrier))); });
+      refusals.from([&] { ops_.push_back(parse_name("--ops", op, operations_with_data())); });
     }
     if (std::set<CollectiveOp>(ops_.begin(), ops_.end()).size() != ops_.size())
       refusals.add(fmt::format("--ops is '{}'", options_.ops), "give each operation once");

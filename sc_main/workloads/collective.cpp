@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "ccl/bounds/bounds.h"
 #include "ccl/contract/legal.h"
@@ -16,6 +18,7 @@
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/units.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 namespace {
@@ -60,7 +63,7 @@ std::vector<TensorShard> placed(const MachineMap& map, const DPPolicy& policy, S
 ccl::BoundInput bound_input(const MachineMap& map, const CollectiveCase& c, const CollectiveLayout& layout,
                             const std::vector<int>& ranks, std::uint64_t bytes) {
   ccl::BoundInput input;
-  input.op = c.op == CollectiveOp::barrier ? CollectiveOp::all_reduce : c.op;
+  input.op = c.op;
   input.bytes = bytes;
   input.scope = c.scope;
   for (const int rank : ranks) input.sips.push_back(static_cast<std::uint16_t>(rank));
@@ -76,7 +79,7 @@ class CollectiveWorkload final : public Workload {
  public:
   explicit CollectiveWorkload(CollectiveOp op) : op_(op), options_(op) {}
   std::string name() const override { return to_string(op_); }
-  std::string help() const override;
+  std::string help() const override { return facts_of(op_).help; }
   std::string example() const override {
     return fmt::format("kernbench run {} --topology default{}", name(), has_data() ? " -b 1K -e 64K -f 4" : "");
   }
@@ -91,7 +94,7 @@ class CollectiveWorkload final : public Workload {
   struct Buffers {
     Tensor in, out;
   };
-  bool has_data() const { return op_ != CollectiveOp::barrier; }
+  bool has_data() const { return facts_of(op_).has_data; }
   std::string header(const Session& session, const CollectiveRun& request, int ranks, bool grouped) const;
 
   void rank_program(Context& ctx, const CollectiveRun& request, const Session& session, Report& report);
@@ -120,32 +123,6 @@ class CollectiveWorkload final : public Workload {
   bool custom_ = false;                ///< a schedule that does not say what it does
   std::vector<Measurement> measured_;  ///< by group
 };
-
-std::string CollectiveWorkload::help() const {
-  switch (op_) {
-    case CollectiveOp::all_reduce:
-      return "element-wise reduction over all ranks, checked on every rank";
-    case CollectiveOp::all_gather:
-      return "every rank gets the blocks of all";
-    case CollectiveOp::reduce_scatter:
-      return "element-wise reduction, of which every rank gets its block";
-    case CollectiveOp::reduce:
-      return "element-wise reduction to one rank";
-    case CollectiveOp::broadcast:
-      return "the data of one rank to all";
-    case CollectiveOp::all_to_all:
-      return "a block from every rank to every other";
-    case CollectiveOp::gather:
-      return "the blocks of all ranks to one";
-    case CollectiveOp::scatter:
-      return "a block of one rank to each";
-    case CollectiveOp::send_recv:
-      return "every rank sends to the next and receives from the one before";
-    case CollectiveOp::barrier:
-      break;
-  }
-  return "barrier over the fabric: the smallest all_reduce";
-}
 
 void CollectiveWorkload::explain(const Session& session, const std::vector<ccl::BoundInput>& inputs,
                                  const Measurement& measured, int iterations, Json& result) {
@@ -278,7 +255,7 @@ void CollectiveWorkload::fill(const Session& session, const CollectiveCase& c, B
 
 Handle CollectiveWorkload::start(Context& ctx, const CollectiveCase& c, const CollectiveLayout& layout,
                                  const Buffers& buffers, const Group& group) const {
-  if (op_ == CollectiveOp::send_recv) return ctx.shift_async(buffers.in, buffers.out, 1, group);
+  if (facts_of(op_).parties == Parties::pairs) return ctx.shift_async(buffers.in, buffers.out, 1, group);
   return start_collective(ctx, op_, c, layout, buffers.in, buffers.out, group);
 }
 
@@ -447,22 +424,18 @@ Json CollectiveWorkload::row(const Session& session, const CollectiveRun& reques
   return result;
 }
 
-template <CollectiveOp op>
-std::unique_ptr<Workload> make() {
-  return std::make_unique<CollectiveWorkload>(op);
+template <std::size_t... op>
+constexpr std::array<WorkloadFactory, sizeof...(op)> makers(std::index_sequence<op...>) {
+  return {[]() -> std::unique_ptr<Workload> {
+    return std::make_unique<CollectiveWorkload>(static_cast<CollectiveOp>(op));
+  }...};
 }
+constexpr auto kMakersOfCollectives = makers(std::make_index_sequence<std::size_t{kCollectiveOps}>());
 
 }  // namespace
 
-std::unique_ptr<Workload> make_all_reduce() { return make<CollectiveOp::all_reduce>(); }
-std::unique_ptr<Workload> make_all_gather() { return make<CollectiveOp::all_gather>(); }
-std::unique_ptr<Workload> make_reduce_scatter() { return make<CollectiveOp::reduce_scatter>(); }
-std::unique_ptr<Workload> make_reduce() { return make<CollectiveOp::reduce>(); }
-std::unique_ptr<Workload> make_broadcast() { return make<CollectiveOp::broadcast>(); }
-std::unique_ptr<Workload> make_all_to_all() { return make<CollectiveOp::all_to_all>(); }
-std::unique_ptr<Workload> make_gather() { return make<CollectiveOp::gather>(); }
-std::unique_ptr<Workload> make_scatter() { return make<CollectiveOp::scatter>(); }
-std::unique_ptr<Workload> make_send_recv() { return make<CollectiveOp::send_recv>(); }
-std::unique_ptr<Workload> make_barrier() { return make<CollectiveOp::barrier>(); }
+std::vector<WorkloadFactory> collective_workloads() {
+  return {kMakersOfCollectives.begin(), kMakersOfCollectives.end()};
+}
 
 }  // namespace kernbench

@@ -10,32 +10,17 @@
 
 #include "ccl/contract/legal.h"
 #include "sc_main/workloads/placement_option.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 namespace {
 
-using Op = CollectiveOp;
-
-/// The side is one array for the whole rank, wherever its placement puts it, and no tile of each contributor.
-bool in_is_whole(Op op) { return op == Op::scatter; }
-bool out_is_whole(Op op) { return op == Op::all_gather || op == Op::gather; }
-
-/// Blocks in a tile or whole array.
+/// Blocks in a tile or whole array of p contributors. In place both sides are as long as the longer one.
 int blocks_in(const CollectiveCase& c, int p) {
-  const bool many = c.op == Op::scatter || c.op == Op::reduce_scatter || c.op == Op::all_to_all ||
-                    (c.in_place && c.op == Op::all_gather);
-  return many ? p : 1;
+  return facts_of(c.op).in == Blocks::each || (c.in_place && facts_of(c.op).longer_out()) ? p : 1;
 }
 int blocks_out(const CollectiveCase& c, int p) {
-  const bool many = c.op == Op::all_gather || c.op == Op::gather || c.op == Op::all_to_all ||
-                    (c.in_place && c.op == Op::reduce_scatter);
-  return many ? p : 1;
-}
-
-/// Every contributor's tile has contents of its own.
-bool tiles_differ(const CollectiveCase& c) {
-  return c.op == Op::reduce || c.op == Op::scatter || c.op == Op::reduce_scatter || c.op == Op::all_to_all ||
-         c.op == Op::send_recv;
+  return facts_of(c.op).out == Blocks::each || (c.in_place && facts_of(c.op).longer_in()) ? p : 1;
 }
 
 int cubes_of(const DPPolicy& policy, const PlacementUnits& units) {
@@ -123,11 +108,11 @@ Shape tile_shape(Scope scope, const DPPolicy& policy, const PlacementUnits& unit
 }  // namespace
 
 int contributions_of(const CollectiveCase& c, const PlacementUnits& units) {
-  return c.ranks * tiles_of(c.scope, in_is_whole(c.op) ? c.out_policy : c.in_policy, units);
+  return c.ranks * tiles_of(c.scope, facts_of(c.op).whole_in() ? c.out_policy : c.in_policy, units);
 }
 
 std::uint64_t size_of_shards(const CollectiveCase& c, const PlacementUnits& units, std::int64_t elements) {
-  const DPPolicy& policy = in_is_whole(c.op) ? c.out_policy : c.in_policy;
+  const DPPolicy& policy = facts_of(c.op).whole_in() ? c.out_policy : c.in_policy;
   const bool over_cubes = c.scope == Scope::sip && policy.cube() != CubeSplit::replicate;
   const bool over_pes = c.scope != Scope::pe && policy.pe() != PeSplit::replicate;
   const int shards = (over_cubes ? cubes_of(policy, units) : 1) * (over_pes ? pes_of(policy, units) : 1);
@@ -138,7 +123,7 @@ std::uint64_t size_of_shards(const CollectiveCase& c, const PlacementUnits& unit
 CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits& units, std::int64_t n)
     : case_(c), n_(n) {
   check_in_place(c);
-  const bool whole_in = in_is_whole(c.op), whole_out = out_is_whole(c.op);
+  const bool whole_in = facts_of(c.op).whole_in(), whole_out = facts_of(c.op).whole_out();
   const DPPolicy& tiled = whole_in ? c.out_policy : c.in_policy;
   per_rank_ = tiles_of(c.scope, tiled, units);
   if (c.scope != Scope::sip && !whole_in && !whole_out && tiles_of(c.scope, c.out_policy, units) != per_rank_) {
@@ -148,7 +133,7 @@ CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits
   }
   const bool copies =
       c.out_policy.cube() == CubeSplit::replicate || (c.scope == Scope::pe && c.out_policy.pe() == PeSplit::replicate);
-  if (c.scope != Scope::sip && copies && tiles_differ(c)) {
+  if (c.scope != Scope::sip && copies && !whole_out && !facts_of(c.op).alike) {
     throw std::invalid_argument(fmt::format(
         "--scope {}: {} leaves other data in every tile, but '{}' makes tiles copies of each other; split "
         "the output over cubes{}",
@@ -172,93 +157,43 @@ CollectiveLayout::CollectiveLayout(const CollectiveCase& c, const PlacementUnits
 }
 
 bool CollectiveLayout::has_in(int rank) const {
-  if (case_.op == Op::scatter || (case_.op == Op::broadcast && !case_.in_place)) return rank == case_.root;
-  return true;
+  return case_.in_place || facts_of(case_.op).parties != Parties::from_root || rank == case_.root;
 }
 
 bool CollectiveLayout::has_out(int rank) const {
-  if (case_.op == Op::gather || (case_.op == Op::reduce && !case_.in_place)) return rank == case_.root;
-  return true;
+  return case_.in_place || facts_of(case_.op).parties != Parties::to_root || rank == case_.root;
 }
 
 std::vector<Flow> CollectiveLayout::flows() const {
-  const int p = contributions(), root = case_.root;
-  // Block `offset` of contributor k's tile, or of rank k's whole tensor.
-  const auto from = [&](int k, std::int64_t block) { return Place{k / per_rank_, in_tile(k % per_rank_), block * n_}; };
-  const auto to = [&](int k, std::int64_t block) { return Place{k / per_rank_, out_tile(k % per_rank_), block * n_}; };
-  const auto in_whole = [&](int rank, std::int64_t block) { return Place{rank, in_tile(0), block * n_}; };
-  const auto out_whole = [&](int rank, std::int64_t block) { return Place{rank, out_tile(0), block * n_}; };
+  const OperationFacts& op = facts_of(case_.op);
+  const int p = contributions(), root = op.rooted() ? case_.root * per_rank_ : -1;
+  // Block `block` of contributor k's tile, or of its rank's whole tensor.
+  const auto from = [&](int k, int block) { return Place{k / per_rank_, in_tile(k % per_rank_), block * n_}; };
+  const auto to = [&](int k, int block) { return Place{k / per_rank_, out_tile(k % per_rank_), block * n_}; };
   std::vector<Flow> flows;
-  switch (case_.op) {
-    case Op::barrier:  // the smallest all_reduce
-    case Op::all_reduce:
-    case Op::reduce: {
-      Flow& flow = flows.emplace_back();
-      flow.reduces = true;
-      for (int k = 0; k < p; ++k) flow.sources.push_back(from(k, 0));
-      const bool all = case_.op != Op::reduce;
-      for (int k = 0; k < p; ++k) {
-        if (all || k == root * per_rank_) {
-          flows.front().destinations.push_back(to(k, 0));
-        } else if (case_.in_place) {
-          flows.push_back({{from(k, 0)}, {to(k, 0)}});  // is left as it was
-        }
-      }
-      break;
+  for (int own = 0; own < p; own += op.whole_out() ? per_rank_ : 1) {
+    if (op.parties == Parties::to_root && own != root) {
+      if (case_.in_place) flows.push_back({{from(own, 0)}, {to(own, 0)}});  // is left as it was
+      continue;
     }
-    case Op::broadcast:
-      flows.push_back({{from(root * per_rank_, 0)}, {}});
-      for (int k = 0; k < p; ++k) flows.front().destinations.push_back(to(k, 0));
-      break;
-    case Op::all_gather:
-    case Op::gather:
-      for (int k = 0; k < p; ++k) {
-        Flow& flow = flows.emplace_back();
-        flow.sources.push_back(from(k, case_.in_place ? k : 0));
-        for (int rank = 0; rank < case_.ranks; ++rank) {
-          if (has_out(rank)) flow.destinations.push_back(out_whole(rank, k));
-        }
+    for (int block = 0; block < (op.out == Blocks::each ? p : 1); ++block) {
+      const Contributors givers = op.from({own, block, p, root, per_rank_});
+      const int taken = op.in == Blocks::each ? own : 0;
+      Flow& flow = op.alike && own > 0 ? flows[static_cast<std::size_t>(block)] : flows.emplace_back();
+      if (flow.sources.empty()) {
+        for (int k = givers.first; k <= givers.last; ++k)
+          flow.sources.push_back(from(k, case_.in_place && op.longer_out() ? k : taken));
       }
-      break;
-    case Op::scatter:
-      for (int k = 0; k < p; ++k) flows.push_back({{in_whole(root, k)}, {to(k, 0)}});
-      break;
-    case Op::reduce_scatter:
-      for (int k = 0; k < p; ++k) {
-        Flow& flow = flows.emplace_back();
-        flow.reduces = true;
-        for (int source = 0; source < p; ++source) flow.sources.push_back(from(source, k));
-        flow.destinations.push_back(to(k, case_.in_place ? k : 0));
-      }
-      break;
-    case Op::all_to_all:
-      for (int k = 0; k < p; ++k) {
-        for (int m = 0; m < p; ++m) flows.push_back({{from(k, m)}, {to(m, k)}});
-      }
-      break;
-    case Op::send_recv:
-      for (int k = 0; k < p; ++k) flows.push_back({{from(k, 0)}, {to((k + per_rank_) % p, 0)}});
-      break;
+      flow.destinations.push_back(to(own, case_.in_place && op.longer_in() ? own : block));
+      flow.reduces = op.combines();
+    }
   }
   return flows;
 }
 
-namespace {
-/// Its size is that of an array of all contributors' blocks.
-bool counts_all_blocks(Op op) {
-  return op == Op::all_gather || op == Op::reduce_scatter || op == Op::all_to_all || op == Op::gather ||
-         op == Op::scatter;
-}
-}  // namespace
+int blocks_in_size(CollectiveOp op, int contributions) { return facts_of(op).counts_all() ? contributions : 1; }
 
-int blocks_in_size(CollectiveOp op, int contributions) { return counts_all_blocks(op) ? contributions : 1; }
-
-double bus_factor(CollectiveOp op, int contributions) {
-  const double p = contributions;
-  const double others = (p - 1) / p;  // the share that comes from or goes to others
-  if (op == Op::all_reduce || op == Op::barrier) return 2 * others;
-  return counts_all_blocks(op) ? others : 1;
-}
+double bus_factor(CollectiveOp op, int contributions) { return facts_of(op).bus_factor(contributions); }
 
 Pattern input_pattern(const CollectiveCase& c, const PlacementUnits& units, std::uint64_t seed) {
   const bool reduces = ccl::reduces(c.op);

@@ -60,7 +60,7 @@ class CollectiveLayout {
   bool has_in(int rank) const;
   bool has_out(int rank) const;  ///< a tensor beside `in`, or in place
   std::int64_t block() const { return n_; }
-  std::vector<Flow> flows() const;
+  std::vector<Flow> flows() const;  ///< by where they go
 
  private:
   TileView in_tile(int u) const { return in_tiles_[static_cast<std::size_t>(u)]; }

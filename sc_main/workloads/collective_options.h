@@ -8,6 +8,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/workload.h"
 #include "tlm/config/refusals.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 
@@ -26,6 +27,9 @@ struct CollectiveRun {
   void check_layouts(const PlacementUnits& units) const;
 };
 
+/// Of every operation, in the order of its number.
+std::vector<WorkloadFactory> collective_workloads();
+
 /// The options of `kernbench run` for an operation.
 class CollectiveOptions {
  public:
@@ -40,7 +44,7 @@ class CollectiveOptions {
   bool placed_elsewhere() const { return !out_placement_.empty(); }  ///< the output
 
  private:
-  bool has_data() const { return op_ != CollectiveOp::barrier; }
+  bool has_data() const { return facts_of(op_).has_data; }
   std::vector<std::uint64_t> sizes() const;
   void check_numbers(Refusals& refusals) const;
 

@@ -1,9 +1,14 @@
+#include "sc_main/workloads/collective_options.h"
 #include "workloads/list.inc"  // generated: the makers, and kMakers of them
 
 namespace kernbench {
 
 const std::vector<WorkloadFactory>& workloads() {
-  static const std::vector<WorkloadFactory> list(std::begin(kMakers), std::end(kMakers));
+  static const std::vector<WorkloadFactory> list = [] {
+    std::vector<WorkloadFactory> makers = collective_workloads();
+    makers.insert(makers.end(), std::begin(kMakers), std::end(kMakers));
+    return makers;
+  }();
   return list;
 }
 

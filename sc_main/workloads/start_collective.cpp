@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <stdexcept>
 #include <utility>
 
 #include "ccl/contract/error.h"
 #include "ccl/select/registry.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 
@@ -16,28 +16,8 @@ Handle start_collective(Context& ctx, CollectiveOp op, const CollectiveCase& wha
   // Of the one that this rank lacks, if it lacks one.
   const TensorForm elsewhere =
       in ? TensorForm{layout.out_shape(), what.out_policy} : TensorForm{layout.in_shape(), what.in_policy};
-  switch (op) {
-    case CollectiveOp::barrier:
-    case CollectiveOp::all_reduce:
-      return ctx.all_reduce_async(in, out, what.reduce_op, group);
-    case CollectiveOp::all_gather:
-      return ctx.all_gather_async(in, out, group);
-    case CollectiveOp::reduce_scatter:
-      return ctx.reduce_scatter_async(in, out, what.reduce_op, group);
-    case CollectiveOp::reduce:
-      return ctx.reduce_async(in, out, what.root, what.reduce_op, group, elsewhere);
-    case CollectiveOp::broadcast:
-      return ctx.broadcast_async(in, out, what.root, group, elsewhere);
-    case CollectiveOp::all_to_all:
-      return ctx.all_to_all_async(in, out, group);
-    case CollectiveOp::gather:
-      return ctx.gather_async(in, out, what.root, group, elsewhere);
-    case CollectiveOp::scatter:
-      return ctx.scatter_async(in, out, what.root, group, elsewhere);
-    case CollectiveOp::send_recv:
-      break;
-  }
-  throw std::logic_error("send_recv is not a call of a group");
+  return ctx.collective_async(facts_of(op).has_data ? op : CollectiveOp::all_reduce, in, out, what.reduce_op, what.root,
+                              group, elsewhere);
 }
 
 namespace {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tlm/config/nearest.h"
+#include "tlm/kernel/operations.h"
 #include "tlm/observe/find_cycle.h"
 
 namespace kernbench::chakra {
@@ -328,8 +329,7 @@ class Maker {
   /// Elements of a block: comm_size is what a rank puts in, which some operations cut into a block for each.
   void add(Communication communication) {
     const CollectiveOp op = communication.op;
-    const bool cut =
-        op == CollectiveOp::reduce_scatter || op == CollectiveOp::all_to_all || op == CollectiveOp::scatter;
+    const bool cut = facts_of(op).in == Blocks::each;
     const std::size_t item = size_of(options_.dtype), blocks = cut ? communication.ranks.size() : 1;
     if (communication.bytes % (item * blocks) != 0) {
       const Node& own = node(communication.ranks[0], communication.nodes[0]);
@@ -340,7 +340,7 @@ class Maker {
       return;
     }
     communication.elements =
-        op == CollectiveOp::barrier ? 1 : static_cast<std::int64_t>(communication.bytes / (item * blocks));
+        !facts_of(op).has_data ? 1 : static_cast<std::int64_t>(communication.bytes / (item * blocks));
     program_.communications.push_back(std::move(communication));
   }
 

@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "ccl/contract/legal.h"
 #include "runtime/tool_work.h"
 #include "sc_main/check/numerics.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::chakra {
 
@@ -45,8 +45,7 @@ Walk::Call Walk::make_call(const Communication& communication, const PlacementUn
   c.op = communication.op;
   c.dtype = c.op == CollectiveOp::barrier ? DType::i32 : options_.dtype;
   c.reduce_op = c.op == CollectiveOp::barrier ? ReduceOp::sum : options_.reduce_op;
-  c.in_place =
-      ccl::works_in_place(c.op, Scope::sip) && c.op != CollectiveOp::all_gather && c.op != CollectiveOp::reduce_scatter;
+  c.in_place = facts_of(c.op).in_place == InPlace::always;
   c.root = communication.root;
   c.ranks = static_cast<int>(communication.ranks.size());
   c.in_policy = c.out_policy = options_.policy;
