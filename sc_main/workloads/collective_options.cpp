@@ -10,9 +10,22 @@
 #include "sc_main/workloads/placement_option.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/nearest.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench {
 namespace po = boost::program_options;
+
+namespace {
+/// "sum, avg, ...": that it may combine with.
+std::string reduce_ops_of(CollectiveOp op) {
+  std::vector<std::string> names;
+  for (int i = 0; i < ccl::kReduceOps; ++i) {
+    const auto reduce_op = static_cast<ReduceOp>(i);
+    if (facts_of(op).reduce_ops & bit(reduce_op)) names.emplace_back(to_string(reduce_op));
+  }
+  return join(names);
+}
+}  // namespace
 
 void CollectiveOptions::add_to(po::options_description& options) {
   auto add = options.add_options();
@@ -34,7 +47,7 @@ void CollectiveOptions::add_to(po::options_description& options) {
         "how a rank's tensor spreads over its SIP: cube=SPLIT,pe=SPLIT[,cubes=N][,pes=N]");
     add("out-placement", po::value(&out_placement_), "the same of an output of its own; default: as --placement");
   }
-  if (ccl::reduces(op_)) add("op,o", po::value(&redop_)->default_value("sum"), "sum, avg, max, min, prod");
+  if (ccl::reduces(op_)) add("op,o", po::value(&redop_)->default_value("sum"), reduce_ops_of(op_).c_str());
   if (ccl::rooted(op_)) add("root,r", po::value(&root_)->default_value(0), "rank of each group");
   add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),
       "compare every element with the host: 0 or 1");
@@ -97,7 +110,10 @@ CollectiveRun CollectiveOptions::request(bool data) const {
     refusals.from([&] { c.out_policy = parse_placement("--out-placement", out_placement_); });
   c.root = root_;
   if (!ccl::legal(c.op, c.dtype, c.reduce_op)) {
-    refusals.add(fmt::format("--op {} is not defined for bool; give max (or) or min (and)", to_string(c.reduce_op)));
+    const bool is_bool = c.dtype == DType::boolean;
+    refusals.add(fmt::format("--op {} is not defined for {}; give {}", to_string(c.reduce_op),
+                             is_bool ? to_string(c.dtype) : to_string(c.op),
+                             is_bool ? "max (or) or min (and)" : reduce_ops_of(c.op)));
   }
   check_numbers(refusals);
   c.in_place = in_place_ == 1;
