@@ -1,5 +1,6 @@
 #include "topology/plan/throttles.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <map>
@@ -91,6 +92,22 @@ TEST(Throttles, ACubeThatAnOverrideChangesIsNamed) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].key, "overrides");
   EXPECT_THAT(all[0].text, HasSubstr("cube.noc.clock of sip0.cube3 is 1 GHz"));
+}
+
+// Of any PE, whatever the others have: 64 B are there every 0.625 ns at 102.4 GB/s.
+TEST(Throttles, APeThatAnOverrideChangesIsNamedWithItsOwnBursts) {
+  const auto of = [](std::uint64_t outstanding) {
+    const std::string pe = fmt::format("{{dma: {{burst_size: 64 B, outstanding: {}}}}}", outstanding);
+    const std::string text = "extends: ring8\noverrides:\n  - {match: sip0.cube3.pe1, pe: " + pe + "}\n";
+    return throttles(Plan(resolve_text(text, "machine.yaml").spec));
+  };
+  const auto some = of(40);
+  ASSERT_EQ(some.size(), 1U);
+  EXPECT_EQ(some[0].key, "overrides");
+  EXPECT_THAT(some[0].text, HasSubstr("pe.dma.outstanding of sip0.cube3.pe1 is 40, less than 102.4 GB/s"));
+  const std::uint64_t wanted = std::stoull(some[0].hint.substr(std::string("give at least ").size()));
+  EXPECT_TRUE(of(wanted).empty());
+  EXPECT_EQ(of(wanted - 1).size(), 1U);
 }
 
 }  // namespace

@@ -232,6 +232,12 @@ std::string format_quantity(std::uint64_t value, Dimension dimension) {
   return best;
 }
 
+std::string format_time(std::uint64_t ps) { return fmt::format("{:g} ns", static_cast<double>(ps) / 1000); }
+
+std::string format_rate(std::uint64_t bytes_per_second) {
+  return fmt::format("{:g} GB/s", static_cast<double>(bytes_per_second) / 1e9);
+}
+
 std::string counted(std::int64_t number, const std::string& thing) {
   return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
 }

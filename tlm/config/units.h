@@ -30,6 +30,11 @@ QuantityResult parse_quantity(const std::string& text, Dimension dimension);
 /// The shortest exact text that parse_quantity reads back: 16777216 bytes are "16 MiB", 17500 ps are "17.5 ns".
 std::string format_quantity(std::uint64_t value, Dimension dimension);
 
+/// Rounded to six digits: "17.5 ns".
+std::string format_time(std::uint64_t ps);
+/// "128 GB/s".
+std::string format_rate(std::uint64_t bytes_per_second);
+
 /// "1 SIP", "2 SIPs".
 std::string counted(std::int64_t number, const std::string& thing);
 

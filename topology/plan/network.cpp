@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/noc/virtual_channel.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/machine_error.h"
 
@@ -88,6 +89,21 @@ CrossbarLayout layout_fabric(const SystemSpec& spec) {
   }
   check_ports(layout, names::fabric_crossbar(), "system", "use fewer SIPs or fewer links per neighbour");
   return layout;
+}
+
+std::uint64_t port_payload_rate(const NocConfig& noc) {
+  return noc.clock_hz * kWireUnitBytes / FlitCounter(noc.flit_bytes)(kWireUnitBytes);
+}
+
+Ps round_trip(const LinkEnd& from, const LinkEnd& peer) {
+  const LinkConfig& link = from.link;
+  return link.rate().time_for(kWireUnitBytes + link.header_bytes) + link.latency + peer.link.latency;
+}
+
+std::uint32_t packets_to_cover(const LinkEnd& from, const LinkEnd& peer) {
+  LinkConfig both = from.link;
+  both.latency = (from.link.latency + peer.link.latency + 1) / 2;
+  return both.packets_to_cover();
 }
 
 }  // namespace kernbench::topology

@@ -89,6 +89,15 @@ struct LinkEnd {
   LinkConfig link;                           ///< of what leaves here
 };
 
+/// Bytes per second that a port of a router passes in packets of 256 B.
+std::uint64_t port_payload_rate(const NocConfig& noc);
+/// Of a packet of 256 B that leaves `from`, from its start until its place at the far end is known to be free again: at
+/// the least.
+Ps round_trip(const LinkEnd& from, const LinkEnd& peer);
+/// Places that the far end needs, so that a virtual network fills the wire: LinkConfig::packets_to_cover, where the two
+/// directions differ in latency.
+std::uint32_t packets_to_cover(const LinkEnd& from, const LinkEnd& peer);
+
 /// What lies beyond a port of a router.
 struct Beyond {
   enum class Kind : std::uint8_t { nothing, router, node, end } kind = Kind::nothing;

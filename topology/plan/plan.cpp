@@ -10,7 +10,6 @@
 #include "topology/plan/deadlock.h"
 #include "topology/plan/latency.h"
 #include "topology/plan/machine_error.h"
-#include "topology/plan/throttles.h"
 
 namespace kernbench::topology {
 

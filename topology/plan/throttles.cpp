@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "models/noc/virtual_channel.h"
 #include "tlm/config/units.h"
+#include "tlm/machine/names.h"
 #include "topology/plan/plan.h"
-#include "topology/show/show.h"
 
 namespace kernbench::topology {
 namespace {
@@ -151,30 +152,39 @@ class ThrottleSearch {
         fmt::format("give at least {}", wanted));
   }
 
-  /// What of reads is under way at once covers the way to a slice and back.
+  /// What of reads is under way at once covers the way to a slice and back: of the first PE, of each that differs, and
+  /// of the host.
   void look_at_outstanding() {
     const MachineMap& map = plan_.map;
     const std::vector<PeCoord> pes = map.pes(0);
     if (pes.empty() || !map.packet_latency) return;
-    const PeRates rates = map.rates(pes.front());
-    const NodeId slice = map.hbm_port(pes.front());
-    constexpr std::uint32_t kLeast = 16;  // of a request, or the least packet
-    const auto look = [&](const std::string& key, NodeId from, Rate rate, std::uint64_t outstanding,
-                          std::uint32_t bytes) {
-      const Ps trip =
-          map.packet_latency(from, slice, kLeast) + map.packet_latency(slice, from, bytes) + rates.engines.hbm_hit;
-      const Ps one = rate.time_for(bytes);
-      const std::uint64_t wanted = (trip + one - 1) / one;
-      if (outstanding >= wanted) return;
-      add(key,
-          fmt::format("{} is {}, less than {} over a round trip of {} to a slice of HBM", key, outstanding,
-                      format_rate(rate.bytes_per_second()), format_time(trip)),
-          fmt::format("give at least {}", wanted));
-    };
-    const std::uint32_t burst = plan_.spec.cube.pe.dma.burst_bytes;
-    look("pe.dma.outstanding", map.pe(pes.front()), rates.hbm_slice, rates.engines.dma_bytes / burst, burst);
+    std::set<PeCoord> some{pes.front()};
+    for (const auto& [at, odd] : plan_.spec.pes) some.insert(at);
+    for (const PeCoord at : some) {
+      const DmaConfig& dma = plan_.spec.pe_at(at).dma;
+      Named key{"pe.dma.outstanding", "pe.dma.outstanding"};
+      if (plan_.spec.pes.count(at) != 0) key = {fmt::format("{} of {}", key.name, names::pe(at)), "overrides"};
+      look_at_reads(key, map.pe(at), map.rates(at).hbm_slice, at, dma.outstanding, dma.burst_bytes);
+    }
     const PcieConfig& pcie = plan_.spec.sip.io.pcie;
-    look("sip.io.pcie.outstanding", map.pcie_ep(0), Rate(pcie.bytes_per_second), pcie.outstanding, kMaxPacketBytes);
+    look_at_reads({"sip.io.pcie.outstanding", "sip.io.pcie.outstanding"}, map.pcie_ep(0), Rate(pcie.bytes_per_second),
+                  pes.front(), pcie.outstanding, kMaxPacketBytes);
+  }
+  /// Of `outstanding` reads of so many bytes from `owner`'s slice.
+  void look_at_reads(const Named& key, NodeId from, Rate rate, PeCoord owner, std::uint64_t outstanding,
+                     std::uint32_t bytes) {
+    const MachineMap& map = plan_.map;
+    const NodeId slice = map.hbm_port(owner);
+    constexpr std::uint32_t kLeast = 16;  // of a request, or the least packet
+    const Ps trip = map.packet_latency(from, slice, kLeast) + map.packet_latency(slice, from, bytes) +
+                    map.rates(owner).engines.hbm_hit;
+    const Ps one = rate.time_for(bytes);
+    const std::uint64_t wanted = (trip + one - 1) / one;
+    if (outstanding >= wanted) return;
+    add(key.place,
+        fmt::format("{} is {}, less than {} over a round trip of {} to a slice of HBM", key.name, outstanding,
+                    format_rate(rate.bytes_per_second()), format_time(trip)),
+        fmt::format("give at least {}", wanted));
   }
 
   /// A flow keeps to one virtual channel: its flits, and their credits, go round that one's buffer. A place is free for
@@ -198,21 +208,6 @@ class ThrottleSearch {
 };
 
 }  // namespace
-
-std::uint64_t port_payload_rate(const NocConfig& noc) {
-  return noc.clock_hz * kWireUnitBytes / FlitCounter(noc.flit_bytes)(kWireUnitBytes);
-}
-
-Ps round_trip(const LinkEnd& from, const LinkEnd& peer) {
-  const LinkConfig& link = from.link;
-  return link.rate().time_for(kWireUnitBytes + link.header_bytes) + link.latency + peer.link.latency;
-}
-
-std::uint32_t packets_to_cover(const LinkEnd& from, const LinkEnd& peer) {
-  LinkConfig both = from.link;
-  both.latency = (from.link.latency + peer.link.latency + 1) / 2;
-  return both.packets_to_cover();
-}
 
 std::vector<Throttle> throttles(const Plan& plan) { return ThrottleSearch(plan).run(); }
 

@@ -14,12 +14,6 @@
 
 namespace kernbench::topology {
 
-std::string format_time(std::uint64_t ps) { return fmt::format("{:g} ns", static_cast<double>(ps) / 1000); }
-
-std::string format_rate(std::uint64_t bytes_per_second) {
-  return fmt::format("{:g} GB/s", static_cast<double>(bytes_per_second) / 1e9);
-}
-
 namespace {
 
 /// Cubes that have a layout: "sip0.cube0 and 31 others".
