@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "sc_main/validate/noc_mesh.h"
 #include "sc_main/validate/noc_tables.h"
 
 namespace kernbench::validate {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "sc_main/rigs/bare_mesh.h"
 #include "sc_main/validate/table.h"
 #include "sc_main/validate/validate.h"
 
@@ -24,21 +23,11 @@ inline constexpr const char* kLoad = "injection_rate_flits_per_node_per_cycle";
 inline constexpr const char* kLatency = "avg_packet_latency_cycles";
 inline constexpr const char* kAccepted = "accepted_flits_per_node_per_cycle";
 
-/// The mesh of a table from its comment lines. Throws ConfigError.
-BareMeshConfig mesh_of(const Table& table);
-
 /// The kinds of table, told apart by their columns. One group each.
 Group latency_load_group(const Table& table, const Request& request);
 Group credit_loop_group(const Table& table, const Request& request);
 Group zero_load_group(const Table& table, const Request& request);
 Group seed_noise_group(const Table& table, const Request& request);
 Group sensitivity_group(const Table& table, const Request& request);
-
-/// A run of `config` as figures, and back.
-std::function<Figures()> mesh_run(const BareMeshConfig& config);
-struct MeshFigures {
-  double latency = 0, accepted = 0;
-  explicit MeshFigures(const Figures& figures);
-};
 
 }  // namespace kernbench::validate
