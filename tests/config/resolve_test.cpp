@@ -32,11 +32,12 @@ TEST_P(Presets, ResolveAndReadBackFromTheirOwnConfiguration) {
 /// Every line of a preset that gives a value carries its source, itself or through the comment of a line above that it
 /// is nested under.
 TEST_P(Presets, EveryValueHasASource) {
-  std::istringstream text(preset_text(GetParam()));
+  std::istringstream text(embedded_preset(GetParam()));
   std::string line;
   std::vector<std::pair<std::size_t, bool>>
       open;  // indent of the sections around the line, and whether they have a comment
-  const bool all = preset_text(GetParam()).find("# Source of every value without another note:") != std::string::npos;
+  const bool all =
+      embedded_preset(GetParam()).find("# Source of every value without another note:") != std::string::npos;
   while (std::getline(text, line)) {
     const std::size_t indent = line.find_first_not_of(' ');
     if (indent == std::string::npos || line[indent] == '#' || line.rfind("extends:", 0) == 0) continue;

@@ -47,9 +47,4 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-std::string preset_text(const std::string& name) {
-  if (!is_preset(name)) throw std::out_of_range("no preset '" + name + "'");
-  return embedded_preset(name);
-}
-
 }  // namespace kernbench::topology

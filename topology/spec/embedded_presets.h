@@ -22,7 +22,5 @@ std::vector<PresetInfo> presets();
 std::vector<std::string> preset_names();
 /// Not a file that presets are made of.
 bool is_preset(const std::string& name);
-/// Text of a preset's file; throws std::out_of_range.
-std::string preset_text(const std::string& name);
 
 }  // namespace kernbench::topology

@@ -116,7 +116,7 @@ Layer parse_preset(const std::string& name) {
   Layer layer;
   layer.file = embedded_preset_file(name);
   layer.preset = true;
-  layer.tree = parse_config(preset_text(name), layer.file);
+  layer.tree = parse_config(embedded_preset(name), layer.file);
   return layer;
 }
 

@@ -489,6 +489,4 @@ void Recorder::mark(const std::string& label) {
   record(std::move(op));
 }
 
-// ---- Identity ----
-
 }  // namespace kernbench::pe

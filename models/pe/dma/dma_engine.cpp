@@ -90,10 +90,10 @@ void DmaEngine::pause_until(Ps time, Then then) {
   services_.queue.at(time, [this, then] {
     paused_ = false;
     services_.follow(cause_);
-    services_.spend(then == Then::inject ? Spent::tcm : Spent::setup, then == Then::inject  ? Services::Part::tcm
-                                                                      : kind_ == Kind::read ? Services::Part::dma_r
-                                                                                            : Services::Part::dma_w);
-    if (then == Then::inject) leave();
+    services_.spend(then == Then::leave ? Spent::tcm : Spent::setup, then == Then::leave   ? Services::Part::tcm
+                                                                     : kind_ == Kind::read ? Services::Part::dma_r
+                                                                                           : Services::Part::dma_w);
+    if (then == Then::leave) leave();
     advance();
   });
 }
@@ -141,7 +141,7 @@ bool DmaEngine::next_burst() {
     const Ps ready = read_ - std::min(read_, services_.streamed(burst_.bytes));
     const Ps passed = ready - services_.config.tcm.latency;
     if (passed > services_.now()) {
-      pause_until(passed, Then::inject);
+      pause_until(passed, Then::leave);
       return true;
     }
   }

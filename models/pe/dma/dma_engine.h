@@ -32,7 +32,7 @@ class DmaEngine {
   void leave();
   void inject(Job& job, const Burst& burst, Ps read);
   void end_of_bursts();
-  enum class Then { go_on, inject };
+  enum class Then { go_on, leave };
   void pause_until(Ps time, Then then);
   void arrived(Job& job, tlm::tlm_generic_payload& payload, const Packet& packet);
   void complete_when_done(Job& job);
