@@ -6,13 +6,12 @@
 #include <functional>
 
 #include "sc_main/bench/bench.h"
-#include "sc_main/process/run_forked.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
-#include "sc_main/run/simulation.h"
+#include "sc_main/run/run_forked.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"
@@ -61,12 +60,12 @@ struct Outcome {
 /// In a process of its own.
 Measured run_apart(const std::function<Measured()>& run, const Interrupt& interrupt) {
   const auto figures =
-      process::run_forked({[&run] {
-                            const Measured m = run();
-                            return std::vector<double>{m.units,       m.cpu_s,        m.extra,           m.peak_bytes,
-                                                       m.overhead_ms, m.idle_percent, m.watching_percent};
-                          }},
-                          1, interrupt.flag());
+      run_forked({[&run] {
+                   const Measured m = run();
+                   return std::vector<double>{m.units,       m.cpu_s,        m.extra,           m.peak_bytes,
+                                              m.overhead_ms, m.idle_percent, m.watching_percent};
+                 }},
+                 1, interrupt.flag());
   const std::vector<double>& m = figures.front();
   return {m.at(0), m.at(1), m.at(2), m.at(3), m.at(4), m.at(5), m.at(6)};
 }
@@ -193,7 +192,7 @@ int bench_command(const Arguments& arguments) {
       json["benches"].push_back(to_json(outcome));
       passed = passed && outcome.passed();
     }
-  } catch (const process::Unfinished&) {
+  } catch (const RunsUnfinished&) {
     throw RunEnded(ExitCode::interrupted, "interrupted");
   }
   json["host"] = host.json();

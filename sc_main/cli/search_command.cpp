@@ -10,7 +10,6 @@
 #include "sc_main/explore/search/study.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
-#include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"

@@ -14,7 +14,6 @@
 #include "sc_main/process/cpu_time.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/interrupt.h"
-#include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
@@ -213,7 +212,7 @@ int run_sweep(const SweepOptions& options) {
   how.retry_failed = options.execution.retry_failed;
   how.progress = [&view](const Progress& progress) { view.show(progress); };
   if (!options.quiet) how.ended = say_failures(view);
-  std::optional<Evaluator> evaluator(std::in_place, file, store, how, interrupt.flag());
+  std::optional<Evaluator> evaluator(std::in_place, file, maker, store, how, interrupt.flag());
   std::vector<Evaluated> results;
   try {
     results = evaluator->evaluate(all);

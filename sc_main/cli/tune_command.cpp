@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "ccl/select/registry.h"
-#include "sc_main/process/run_forked.h"
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
@@ -17,7 +16,7 @@
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
-#include "sc_main/run/simulation.h"
+#include "sc_main/run/run_forked.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/workloads/sizes.h"
 #include "tlm/config/config_node.h"
@@ -206,15 +205,15 @@ class Tuning {
 
  private:
   /// What times_of has returned of each operation and, within it, of each of `names`.
-  process::Unfinished measure(const std::vector<std::string>& names) const {
+  RunsUnfinished measure(const std::vector<std::string>& names) const {
     std::vector<std::function<std::vector<double>()>> runs;
     for (const CollectiveOp op : ops_) {
       for (const std::string& name : names) runs.push_back([this, op, name] { return times_of(op, name); });
     }
     const Interrupt interrupt;
     try {
-      return {process::run_forked(runs, options_.jobs, interrupt.flag()), std::vector<bool>(runs.size(), true)};
-    } catch (const process::Unfinished& left) {
+      return {run_forked(runs, options_.jobs, interrupt.flag()), std::vector<bool>(runs.size(), true)};
+    } catch (const RunsUnfinished& left) {
       return left;
     }
   }

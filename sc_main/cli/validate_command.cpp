@@ -8,13 +8,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "sc_main/process/run_forked.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
-#include "sc_main/run/simulation.h"
+#include "sc_main/run/run_forked.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/version.h"
 #include "sc_main/validate/validate.h"
@@ -177,10 +176,10 @@ class Validation {
       if (progress) std::fputs(fmt::format("\r{} of {} runs\033[K", finished, runs.size()).c_str(), stderr);
     };
     try {
-      std::vector<validate::Figures> figures = process::run_forked(runs, options_.jobs, interrupt.flag(), done);
+      std::vector<validate::Figures> figures = run_forked(runs, options_.jobs, interrupt.flag(), done);
       if (progress) std::fputs("\r\033[K", stderr);
       return figures;
-    } catch (const process::Unfinished&) {
+    } catch (const RunsUnfinished&) {
       throw RunEnded(ExitCode::interrupted, "interrupted");
     }
   }

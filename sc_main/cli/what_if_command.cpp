@@ -9,7 +9,6 @@
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
-#include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/json_text.h"
 #include "topology/spec/resolve.h"

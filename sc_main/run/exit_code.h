@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -31,6 +32,13 @@ constexpr ExitCode exit_of_points(std::size_t failed, std::size_t lost) {
 class UsageError : public Refused {
  public:
   explicit UsageError(std::string text, std::string hint = {}) : Refused({{std::move(text), std::move(hint)}}) {}
+};
+
+/// The simulation ended before its program did; the text is the report for the user.
+class RunEnded : public std::runtime_error {
+ public:
+  RunEnded(ExitCode code, const std::string& text) : std::runtime_error(text), code(code) {}
+  const ExitCode code;  ///< that the process ends with
 };
 
 }  // namespace kernbench

@@ -28,4 +28,9 @@ std::string identity_of(const std::string& file) {
   return topology::hash_of(text);
 }
 
+const std::string& build_id() {
+  static const std::string id = topology::hash_of(read_file("/proc/self/exe")).substr(0, 16);
+  return id;
+}
+
 }  // namespace kernbench

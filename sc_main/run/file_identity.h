@@ -7,4 +7,7 @@ namespace kernbench {
 /// size, its first MiB, and 4 KiB at each of 1,024 places as far from each other.
 std::string identity_of(const std::string& file);
 
+/// Identifies this program: a hash over its executable.
+const std::string& build_id();
+
 }  // namespace kernbench

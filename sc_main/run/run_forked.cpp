@@ -1,4 +1,4 @@
-#include "sc_main/process/run_forked.h"
+#include "sc_main/run/run_forked.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -10,19 +10,19 @@
 
 #include "sc_main/process/pool.h"
 #include "sc_main/run/errors.h"
-#include "sc_main/run/simulation.h"
+#include "sc_main/run/exit_code.h"
 #include "sc_main/run/terminal.h"
 
-namespace kernbench::process {
+namespace kernbench {
 namespace {
-using Run = std::function<std::vector<double>()>;
+using Measured = std::function<std::vector<double>()>;
 
 constexpr int kPollMs = 200;
 
 /// An answer: its exit code in one byte; then figures, or what went wrong.
 std::string answer(ExitCode code, const std::string& rest) { return static_cast<char>(code) + rest; }
 
-std::string answer_of(const Run& run) {
+std::string answer_of(const Measured& run) {
   try {
     const std::vector<double> figures = run();
     std::string bytes(figures.size() * sizeof(double), '\0');
@@ -35,7 +35,7 @@ std::string answer_of(const Run& run) {
   }
 }
 
-std::vector<double> figures_of(const Ending& ending) {
+std::vector<double> figures_of(const process::Ending& ending) {
   if (!ending.errors.empty()) say(ending.errors + "\n");
   if (WIFSIGNALED(ending.status))
     throw std::runtime_error(fmt::format("a run ended by signal {}", WTERMSIG(ending.status)));
@@ -53,17 +53,18 @@ std::vector<double> figures_of(const Ending& ending) {
 }
 }  // namespace
 
-std::vector<std::vector<double>> run_forked(const std::vector<Run>& runs, unsigned jobs, const std::atomic<bool>& stop,
+std::vector<std::vector<double>> run_forked(const std::vector<Measured>& runs, unsigned jobs,
+                                            const std::atomic<bool>& stop,
                                             const std::function<void(std::size_t)>& done) {
   std::vector<std::vector<double>> results(runs.size());
   std::vector<bool> ended(runs.size());
-  Pool pool(jobs, {});
+  process::Pool pool(jobs, {});
   for (std::size_t next = 0, finished = 0; finished < runs.size();) {
-    if (stop.load(std::memory_order_relaxed)) throw Unfinished{std::move(results), std::move(ended)};
+    if (stop.load(std::memory_order_relaxed)) throw RunsUnfinished{std::move(results), std::move(ended)};
     for (; next < runs.size() && !pool.full(); ++next) {
       pool.start(next, [&run = runs[next]] { return answer_of(run); });
     }
-    pool.wait(kPollMs, [&](std::size_t index, const Ending& ending) {
+    pool.wait(kPollMs, [&](std::size_t index, const process::Ending& ending) {
       if (stop.load(std::memory_order_relaxed)) return;  // the signal may have been the end of it, too
       results[index] = figures_of(ending);
       ended[index] = true;
@@ -74,4 +75,4 @@ std::vector<std::vector<double>> run_forked(const std::vector<Run>& runs, unsign
   return results;
 }
 
-}  // namespace kernbench::process
+}  // namespace kernbench

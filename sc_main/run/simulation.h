@@ -27,13 +27,6 @@
 
 namespace kernbench {
 
-/// The simulation ended before its program did; the text is the report for the user.
-class RunEnded : public std::runtime_error {
- public:
-  RunEnded(ExitCode code, const std::string& text) : std::runtime_error(text), code(code) {}
-  const ExitCode code;  ///< that the process ends with
-};
-
 /// A machine, its host and its listeners; once per process.
 class Simulation {
  public:

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "runtime/errors.h"
-#include "sc_main/process/run_forked.h"
-#include "sc_main/run/simulation.h"
+#include "sc_main/run/exit_code.h"
+#include "sc_main/run/run_forked.h"
 #include "sc_main/validate/plot.h"
 #include "sc_main/validate/validate.h"
 
@@ -41,7 +41,7 @@ TEST(ProcessPool, ReturnsFiguresInTheOrderOfTheRuns) {
   }
   const std::atomic<bool> stop{false};
   std::size_t calls = 0;
-  const auto figures = process::run_forked(runs, 4, stop, [&](std::size_t finished) { EXPECT_EQ(finished, ++calls); });
+  const auto figures = run_forked(runs, 4, stop, [&](std::size_t finished) { EXPECT_EQ(finished, ++calls); });
   ASSERT_EQ(figures.size(), runs.size());
   for (std::size_t i = 0; i < figures.size(); ++i) EXPECT_EQ(figures[i].at(0), static_cast<double>(i));
   EXPECT_EQ(calls, runs.size());
@@ -49,14 +49,14 @@ TEST(ProcessPool, ReturnsFiguresInTheOrderOfTheRuns) {
 
 TEST(ProcessPool, LongResultsArriveWhole) {
   const std::atomic<bool> stop{false};
-  const auto figures = process::run_forked({[] { return std::vector<double>(100'000, 1.5); }}, 1, stop);
+  const auto figures = run_forked({[] { return std::vector<double>(100'000, 1.5); }}, 1, stop);
   EXPECT_EQ(figures.front(), std::vector<double>(100'000, 1.5));
 }
 
 TEST(ProcessPool, FailuresOfARunEndThePool) {
   const std::atomic<bool> stop{false};
   const auto run = [&](const std::function<std::vector<double>()>& failing) {
-    process::run_forked({[] { return std::vector<double>{1}; }, failing}, 2, stop);
+    run_forked({[] { return std::vector<double>{1}; }, failing}, 2, stop);
   };
   EXPECT_THROW(run([]() -> std::vector<double> { throw std::invalid_argument("x"); }), std::invalid_argument);
   EXPECT_THROW(run([]() -> std::vector<double> { throw std::logic_error("x"); }), std::runtime_error);
@@ -85,16 +85,16 @@ TEST(ProcessPool, FailuresOfARunEndThePool) {
 
 TEST(ProcessPool, EndsWhenItIsStopped) {
   const std::atomic<bool> stop{true};
-  EXPECT_THROW(process::run_forked({[]() -> std::vector<double> { return {}; }}, 1, stop), process::Unfinished);
+  EXPECT_THROW(run_forked({[]() -> std::vector<double> { return {}; }}, 1, stop), RunsUnfinished);
 }
 
 TEST(ProcessPool, WhatEndedBeforeItWasStoppedIsKept) {
   std::atomic<bool> stop{false};
   const Runs runs{[] { return std::vector<double>{1}; }, [] { return std::vector<double>{2}; }};
   try {
-    process::run_forked(runs, 1, stop, [&](std::size_t) { stop = true; });
+    run_forked(runs, 1, stop, [&](std::size_t) { stop = true; });
     FAIL() << "nothing was thrown";
-  } catch (const process::Unfinished& left) {
+  } catch (const RunsUnfinished& left) {
     EXPECT_EQ(left.results, (std::vector<std::vector<double>>{{1}, {}}));
     EXPECT_EQ(left.ended, (std::vector<bool>{true, false}));
   }

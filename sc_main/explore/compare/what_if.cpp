@@ -15,7 +15,6 @@
 #include "sc_main/process/pool.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/run.h"
-#include "sc_main/run/simulation.h"
 #include "tlm/config/nearest.h"
 #include "topology/spec/resolve.h"
 

@@ -69,14 +69,15 @@ StudySearch::StudySearch(sweep::SweepFile& file, sweep::Store& store, const Opti
       store_(store),
       options_(options),
       space_(file.axes),
-      evaluator_(file, store, as_search(std::move(evaluation)), stop) {}
+      maker_(file),
+      evaluator_(file, maker_, store, as_search(std::move(evaluation)), stop) {}
 
 Result StudySearch::execute(const Shown& shown) {
   Problem problem;
   problem.variables = space_.variables();
   problem.objectives = file_.objectives.size();
   problem.allowed = [this](const Candidate& candidate) {
-    const std::string refused = evaluator_.maker().make(space_.coordinates(candidate)).refused;
+    const std::string refused = maker_.make(space_.coordinates(candidate)).refused;
     if (!refused.empty()) refusals_.insert(refused);
     return refused.empty();
   };

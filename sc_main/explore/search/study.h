@@ -75,6 +75,7 @@ class StudySearch {
   sweep::Store& store_;
   const Options options_;
   const Space space_;
+  sweep::PointMaker maker_;
   sweep::Evaluator evaluator_;
   std::map<Candidate, sweep::Evaluated> known_;
   std::set<std::string> refusals_;  // why points were not allowed

@@ -137,17 +137,12 @@ class Evaluator::Batch {
   std::map<std::string, Same> by_key_;
 };
 
-Evaluator::Evaluator(const SweepFile& file, Store& store, Options options, const std::atomic<bool>& stop)
-    : file_(file), store_(store), options_(std::move(options)), stop_(stop), maker_(file), start_s_(now_s()) {
-  if (options_.executor == nullptr) {
-    own_ = std::make_unique<LocalExecutor>(options_.jobs, file.limits);
-    options_.executor = own_.get();
-  }
+Evaluator::Evaluator(const SweepFile& file, PointMaker& maker, Store& store, Options options,
+                     const std::atomic<bool>& stop)
+    : file_(file), store_(store), options_(std::move(options)), stop_(stop), maker_(maker), start_s_(now_s()) {
   store_.begin(file_, options_.kind, base_command(maker_));
   if (options_.kind == "search") positions_ = store_.positions(file_.name);
 }
-
-Evaluator::~Evaluator() = default;
 
 std::size_t Evaluator::position_of(const Point& point) {
   return positions_.emplace(json_text(to_json(file_.axes, point.coordinates)), positions_.size()).first->second;

@@ -37,17 +37,15 @@ struct Progress {
 class Evaluator {
  public:
   struct Options {
-    unsigned jobs = 0;          ///< processes at a time; 0: one per core
     bool retry_failed = false;  ///< points that failed before run again
     std::string kind = "sweep";
     std::function<void(const Progress&)> progress;  ///< called often; may be empty
     std::function<void(const std::string& command, const Record&)>
         ended;                     ///< a point that did not end well; may be empty
-    Executor* executor = nullptr;  ///< null: processes of this machine
+    Executor* executor = nullptr;  ///< where points run; given by all
   };
-  /// Notes the sweep in the store. `stop`: set when the user asks to end. The arguments outlive it.
-  Evaluator(const SweepFile& file, Store& store, Options options, const std::atomic<bool>& stop);
-  ~Evaluator();
+  /// Notes the sweep in the store. `maker`: of `file`. `stop`: set when the user asks to end. The arguments outlive it.
+  Evaluator(const SweepFile& file, PointMaker& maker, Store& store, Options options, const std::atomic<bool>& stop);
 
   /// Results in the order of `coordinates`. Points are numbered on from call to call; one that was asked for before
   /// keeps its number. Throws Interrupted; OutputError if the store cannot be written. Either leaves a whole store.
@@ -57,7 +55,6 @@ class Evaluator {
   /// Throws ConfigError, at the objective, if none of the points that ended well had one of its metrics.
   void check_objectives() const;
 
-  PointMaker& maker() { return maker_; }
   const Progress& progress() const { return progress_; }
 
  private:
@@ -70,10 +67,9 @@ class Evaluator {
   Store& store_;
   Options options_;
   const std::atomic<bool>& stop_;
-  PointMaker maker_;
+  PointMaker& maker_;
   Progress progress_;
   std::map<std::string, std::size_t> positions_;  // by coordinates
-  std::unique_ptr<Executor> own_;
   double start_s_;
   std::vector<bool> seen_;                     // by objective: some point had its metrics
   std::map<std::string, double> any_metrics_;  // of the last point that ended well

@@ -12,6 +12,7 @@
 #include "sc_main/explore/sweep/record.h"
 #include "sc_main/process/pool.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"
 #include "waves/output_file.h"

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "sc_main/explore/sweep/stored_json.h"
-#include "sc_main/explore/sweep/task.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/version.h"
 #include "waves/output_file.h"
 

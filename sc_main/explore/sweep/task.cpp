@@ -7,6 +7,7 @@
 
 #include "sc_main/process/cpu_time.h"
 #include "sc_main/run/errors.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/version.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
@@ -52,11 +53,6 @@ std::string placeless_text(const std::exception_ptr& error, ExitCode& code) {
   }
 }
 }  // namespace
-
-const std::string& build_id() {
-  static const std::string id = hash_of(read_file("/proc/self/exe")).substr(0, 16);
-  return id;
-}
 
 void Task::refuse() {
   ExitCode code{};

@@ -22,9 +22,6 @@ struct Task {
   void refuse();  ///< for what is being caught
 };
 
-/// Identifies this program: a hash over its executable.
-const std::string& build_id();
-
 /// Resolves a point's machine and names the point: the key is a hash over the program, the workload, the options that
 /// decide the result, the resolved machine, and the contents of the files that are named.
 std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point);
