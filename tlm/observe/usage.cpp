@@ -56,11 +56,10 @@ void Usage::fold_to(std::uint32_t shift) {
   std::uint32_t to = 0;
   for (std::uint32_t i = 0; i < untouched_; ++to) {
     const std::uint64_t end = std::min<std::uint64_t>(untouched_, std::uint64_t{to + 1} << by);
-    Slice sum;
-    for (; i < end; ++i) sum += slices_.at(i);
-    slices_.put(to, sum, common_);
+    slices_.put(to, slices_.sum(i, end), common_);
+    i = static_cast<std::uint32_t>(end);
   }
-  for (std::uint32_t i = to; i < untouched_; ++i) slices_.put(i, {}, common_);
+  slices_.clear(to, untouched_);
   untouched_ = to;
   if (!reasons_) return;
   std::vector<Waits> folded;
@@ -105,23 +104,24 @@ Usage::Slice Usage::spread_over(Ps begin, Ps end, const Slice& what) {
   const Ps whole = Ps{1} << shift_;
   Ps until = (first + 1) << shift_;
   Slice left = what;
+  if (what.waiting != 0) {  // and nothing else; of long queues: over many slices
+    slices_.add_waiting(first, until - begin, common_);
+    for (std::uint64_t i = first + 1; i < last; ++i) slices_.add_waiting(i, whole, common_);
+    left.waiting = end - (last << shift_);
+    return left;
+  }
   for (std::uint64_t i = first; i < last; ++i, until += whole) {
     Slice part;
-    if (what.waiting != 0) {  // and nothing else; of long queues: over many slices
-      part.waiting = until - std::max(begin, until - whole);
-    } else {
-      const auto take = [&](auto all, auto& rest, auto& to) {
-        const auto behind = all - static_cast<decltype(all)>(share(all, begin, until, end));
-        to = rest - behind;
-        rest = behind;
-      };
-      take(what.busy, left.busy, part.busy);
-      take(what.bytes, left.bytes, part.bytes);
-      take(what.messages, left.messages, part.messages);
-    }
+    const auto take = [&](auto all, auto& rest, auto& to) {
+      const auto behind = all - static_cast<decltype(all)>(share(all, begin, until, end));
+      to = rest - behind;
+      rest = behind;
+    };
+    take(what.busy, left.busy, part.busy);
+    take(what.bytes, left.bytes, part.bytes);
+    take(what.messages, left.messages, part.messages);
     slices_.add(i, part, common_);
   }
-  if (what.waiting != 0) left.waiting = end - (last << shift_);
   return left;
 }
 
@@ -178,9 +178,8 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   const std::uint32_t by = shift - shift_;
   for (std::size_t from = 0, to = 0; from < untouched_; ++to) {
     const std::size_t until = to + 1 < count ? std::min<std::size_t>(untouched_, (to + 1) << by) : untouched_;
-    Slice sum;
-    for (; from < until; ++from) sum += slices_.at(from);
-    result[std::min(to, count - 1)] += sum;
+    result[std::min(to, count - 1)] += slices_.sum(from, until);
+    from = until;
   }
   result[std::min(std::size_t{slice_} >> by, count - 1)] += here_;
   const Ps whole = (Ps{1} << shift) * units_, rest = (end - (Ps{count - 1} << shift)) * units_;

@@ -82,23 +82,47 @@ class SliceRow {
     UsageSlice sum = at(i);
     put(i, sum += slice, common);
   }
+  /// Of slices [i, end).
+  UsageSlice sum(std::uint64_t i, std::uint64_t end) const {
+    UsageSlice sum;
+    if (is_wide()) {
+      for (; i < end; ++i) sum += wide()[i];
+      return sum;
+    }
+    const Narrow* const row = narrow();
+    for (; i < end; ++i) {
+      if (!row[i].empty()) sum += UsageSlice(row[i]);  // most are
+    }
+    return sum;
+  }
+  void clear(std::uint64_t i, std::uint64_t end) {
+    is_wide() ? std::fill(wide() + i, wide() + end, UsageSlice())
+              : std::fill(narrow() + i, narrow() + end, Narrow(UsageSlice()));
+  }
+  void add_waiting(std::uint64_t i, std::uint64_t waiting, UsageSlices& common) {
+    if (!is_wide() && (narrow()[i].waiting + waiting) >> 32 == 0) {
+      narrow()[i].waiting += static_cast<std::uint32_t>(waiting);
+    } else {
+      add(i, {0, waiting, 0, 0, 0}, common);
+    }
+  }
 
  private:
   struct Narrow {
     explicit Narrow(const UsageSlice& s)
         : busy(static_cast<std::uint32_t>(s.busy)),
           waiting(static_cast<std::uint32_t>(s.waiting)),
-          bytes(s.bytes),
-          messages(s.messages),
-          mark(s.mark) {}
+          rest(s.bytes | std::uint64_t{s.messages} << 24 | std::uint64_t{s.mark} << 40) {}
     explicit operator UsageSlice() const {
-      return {busy, waiting, bytes, static_cast<std::uint32_t>(messages), static_cast<std::uint32_t>(mark)};
+      return {busy, waiting, rest & 0xFF'FFFF, static_cast<std::uint32_t>(rest >> 24 & 0xFFFF),
+              static_cast<std::uint32_t>(rest >> 40)};
     }
     static bool holds(const UsageSlice& s) {
       return (s.busy | s.waiting) >> 32 == 0 && (s.bytes | s.mark) >> 24 == 0 && s.messages >> 16 == 0;
     }
+    bool empty() const { return (busy | waiting | rest) == 0; }
     std::uint32_t busy, waiting;
-    std::uint64_t bytes : 24, messages : 16, mark : 24;
+    std::uint64_t rest;  // bytes in 24 bits, messages in 16, mark in 24
   };
   static_assert(sizeof(Narrow) == 16);
   void put_wide(std::uint64_t i, const UsageSlice& slice, UsageSlices& common);
