@@ -89,7 +89,7 @@ std::size_t ProcessGroup::use(const ccl::AlgorithmEntry& entry, const ccl::CallT
 ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
                                                  const LaunchMessage::TensorArg& out, std::uint64_t bytes,
                                                  bool in_place, int member) {
-  const ccl::CallTensors tensors{call, in, out, member};
+  const ccl::CallTensors tensors{call, in, out, size(), member};
   // A schedule is for all ranks, and its queues join neighbours, and many kernels serve no transfers: what two ranks do
   // is chosen as if none were named.
   const bool transfer = call.op == CollectiveOp::send_recv && (call.to < 0 || call.from < 0);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "ccl/contract/error.h"
 #include "ccl/contract/legal.h"
@@ -15,11 +16,7 @@ using TensorArg = LaunchMessage::TensorArg;
 
 bool alike(const TensorArg& a, const TensorArg& b) { return a.shape == b.shape && same_geometry(a, b); }
 
-}  // namespace
-
-std::pair<int, int> schedule_ends(const CallTensors& tensors, int ranks) {
-  const CollectiveCall& call = tensors.call;
-  const int rank = tensors.rank;
+std::pair<int, int> schedule_ends(const CollectiveCall& call, int ranks, int rank) {
   if (call.op != CollectiveOp::send_recv) return {call.root, 0};
   if (call.to < 0 && call.from < 0) throw Error("send_recv needs a rank to send to or to receive from");
   for (const int other : {call.to, call.from}) {
@@ -36,6 +33,13 @@ std::pair<int, int> schedule_ends(const CallTensors& tensors, int ranks) {
   return {-1, shift};
 }
 
+}  // namespace
+
+CallTensors::CallTensors(CollectiveCall the_call, TensorArg the_in, TensorArg the_out, int ranks, int the_rank)
+    : call(std::move(the_call)), in(std::move(the_in)), out(std::move(the_out)), rank(the_rank) {
+  std::tie(root, peer) = schedule_ends(call, ranks, rank);
+}
+
 bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
 
 CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
@@ -46,10 +50,9 @@ std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
   const int ranks = static_cast<int>(group_.sips.size());
   const std::size_t item = size_of(call.dtype);
   const bool in_place = !rooted(call.op) && tensors.in_place();  // with a root each rank may do as it likes
-  const auto [root, peer] = schedule_ends(tensors, ranks);
-  const auto found = std::find_if(calls_.begin(), calls_.end(), [&, root = root, peer = peer](const auto& known) {
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& known) {
     const CallTensors& other = known->tensors;
-    return other.call.op == call.op && schedule_ends(other, ranks) == std::pair(root, peer) &&
+    return other.call.op == call.op && other.root == tensors.root && other.peer == tensors.peer &&
            size_of(other.call.dtype) == item && known->in_place == in_place && alike(other.in, tensors.in) &&
            alike(other.out, tensors.out);
   });
@@ -57,15 +60,13 @@ std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
     calls_.splice(calls_.begin(), calls_, found);
     return calls_.front();
   }
-  auto bound = std::make_shared<BoundCall>();
-  bound->tensors = tensors;
-  bound->in_place = in_place;
+  auto bound = std::make_shared<BoundCall>(tensors, in_place);
   bound->maps =
       std::make_shared<const CallMaps>(make_call_maps(map_, call.op, scope_, ranks, tensors.in, tensors.out, item));
   if (bound->maps->elements > 0) {
     bound->lanes.emplace(map_, *bound->maps, call.op, in_place, item);
     const CallShape shape = call_shape(*bound->maps, bound->lanes->all().size(), item);
-    bound->request = call_request(map_, group_, machine_, shape, root, peer);
+    bound->request = call_request(map_, group_, machine_, shape, tensors.root, tensors.peer);
   }
   calls_.push_front(bound);
   if (calls_.size() > kMostCalls) calls_.pop_back();

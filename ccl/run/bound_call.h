@@ -21,20 +21,20 @@ struct ExecutionPlan;
 struct CallTensors {
   CollectiveCall call;
   LaunchMessage::TensorArg in, out;
-  int rank = 0;  ///< group rank that makes the call
+  int rank;  ///< group rank that makes the call
+  /// Of a schedule for the call. Of a send_recv: sender and receiver; sender -1 if everybody sends `peer` ranks on.
+  int root = 0, peer = 0;
 
+  /// `ranks`: of the group. Throws Error if a send_recv has no such ends.
+  CallTensors(CollectiveCall call, LaunchMessage::TensorArg in, LaunchMessage::TensorArg out, int ranks, int rank = 0);
   bool in_place() const;  ///< in and out are one, on this rank
 };
-
-/// Root and peer of a schedule for the call. Of a send_recv: sender and receiver; sender -1 if everybody sends `peer`
-/// ranks on. Throws Error if those are none.
-std::pair<int, int> schedule_ends(const CallTensors& tensors, int ranks);
 
 /// A call as all ranks make it. Choosing an algorithm begins with it, and the chosen algorithm goes on from it: data,
 /// lanes and the request are found once, and what is planned to choose is what runs.
 struct BoundCall {
-  CallTensors tensors;    ///< of the rank that came first
-  bool in_place = false;  ///< on all ranks
+  CallTensors tensors;  ///< of the rank that came first
+  bool in_place;        ///< on all ranks
   std::shared_ptr<const CallMaps> maps;
   std::optional<Lanes> lanes;  ///< before they are cut for a schedule; none where there are no elements
   PlanRequest request;         ///< SIPs as they are
@@ -45,6 +45,8 @@ struct BoundCall {
   std::shared_ptr<const ExecutionPlan> ready;  ///< the plan, with lanes that are cut for it
 
   std::shared_ptr<const PeMessages> messages;  ///< of those who run PE to PE; null: nobody has asked for them
+
+  BoundCall(CallTensors of, bool same) : tensors(std::move(of)), in_place(same) {}
 };
 
 /// Binds the calls of one process group. It keeps the last ones, for the other ranks.

@@ -276,7 +276,7 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   call.parameters = impl_->entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
-  const PreparedCall& prepared = impl_->prepared({call, in, out, rank});
+  const PreparedCall& prepared = impl_->prepared({call, in, out, ranks, rank});
   Launch launch;
   launch.kernel = impl_->bind_arguments(rank, in.base, prepared);
   launch.program = prepared.program;

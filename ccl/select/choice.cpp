@@ -168,9 +168,9 @@ const AlgorithmEntry& Chooser::entry(const std::string& name) const {
 }
 
 Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
-  const int ranks = static_cast<int>(group_.sips.size());
-  const auto [root, peer] = input.tensors == nullptr ? std::pair(input.root, 0) : schedule_ends(*input.tensors, ranks);
-  return {input.op, input.bytes, root, peer, input.in_place, places_of(input.tensors, group_.ranks_are_pes())};
+  const CallTensors* const tensors = input.tensors;
+  const auto [root, peer] = tensors == nullptr ? std::pair(input.root, 0) : std::pair(tensors->root, tensors->peer);
+  return {input.op, input.bytes, root, peer, input.in_place, places_of(tensors, group_.ranks_are_pes())};
 }
 
 const Choice& Chooser::choose(const ChoiceInput& input) {

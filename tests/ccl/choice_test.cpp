@@ -95,7 +95,7 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
     CollectiveCall call;
     call.op = CollectiveOp::all_reduce;
     call.dtype = DType::f16;
-    const ccl::CallTensors tensors{call, lies, lies};
+    const ccl::CallTensors tensors{call, lies, lies, 4};
     const auto& candidates = chooser.choose({CollectiveOp::all_reduce, 1024, 0, true, &tensors}).candidates;
     return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.measured; });
   };
@@ -196,7 +196,7 @@ TEST(Choice, WhatRunsPeToPeTakesItsFarthestMessageAndItsBusiestLink) {
     CollectiveCall call;
     call.op = CollectiveOp::all_gather;
     call.dtype = DType::f16;
-    const ccl::CallTensors tensors{call, columns_over(cols), columns_over(4 * cols)};
+    const ccl::CallTensors tensors{call, columns_over(cols), columns_over(4 * cols), 4};
     const ccl::ChoiceInput input{call.op, static_cast<std::uint64_t>(8 * cols), 0, false, &tensors};
     return ccl::Chooser(registry, map, group).choose(input).candidates.front().ns;
   };
@@ -218,7 +218,7 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   ccl::Chooser chooser(registry, map, group, Scope::sip, {}, calls);
   CollectiveCall call;
   call.op = CollectiveOp::reduce;
-  ccl::CallTensors tensors{call, columns_over(4096), columns_over(4096)};
+  ccl::CallTensors tensors{call, columns_over(4096), columns_over(4096), 4};
   const ccl::Choice& choice = chooser.choose({call.op, 8192, 0, false, &tensors});
   const std::shared_ptr<ccl::BoundCall> bound = calls->bind(tensors);
   const std::shared_ptr<const ccl::Schedule> planned = bound->plan.schedule;
@@ -231,7 +231,7 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
     LaunchMessage::TensorArg in = tensors.in;  // in place on the root alone
     if (rank == 0) in.base = tensors.out.base = 0x1000;
     collective.bind(rank, call, in, tensors.out);
-    EXPECT_EQ(calls->bind({call, in, tensors.out, rank}), bound) << rank;
+    EXPECT_EQ(calls->bind({call, in, tensors.out, 4, rank}), bound) << rank;
     EXPECT_EQ(bound->ready->schedule, planned) << rank;
   }
 }
@@ -246,7 +246,7 @@ TEST(Choice, WhatTwoRanksDoPassesNoOther) {
   call.op = CollectiveOp::send_recv;
   call.to = 3;
   const LaunchMessage::TensorArg all = tensor(1 << 20, {{0, 1 << 20}});
-  const ccl::CallTensors tensors{call, all, all};
+  const ccl::CallTensors tensors{call, all, all, 6};
   const ccl::Choice& choice = chooser.choose({call.op, 2 << 20, 0, false, &tensors});
   EXPECT_EQ(choice.algorithm, "direct");
   for (const ccl::Candidate& candidate : choice.candidates) {

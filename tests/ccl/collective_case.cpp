@@ -99,7 +99,7 @@ class Run {
     std::vector<std::uint16_t> sips(map_.sips);
     for (std::uint16_t s = 0; s < map_.sips; ++s) sips[s] = s;
     for (int rank = 0; rank < map_.sips; ++rank) place_tensors(rank);
-    const ccl::CallTensors tensors{call_of(0), in_.front(), out_.front()};
+    const ccl::CallTensors tensors{call_of(0), in_.front(), out_.front(), map_.sips};
     const ccl::Collective collective(ccl::Registry().load(c_.algorithm, c_.parameters), map_, {0, sips, c_.queue},
                                      c_.scope, rings, &tensors);
     FakeMachine machine(map_, collective);

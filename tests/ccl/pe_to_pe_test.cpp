@@ -144,7 +144,7 @@ ccl::CallTensors gather_of(std::int64_t each, CollectiveOp op = CollectiveOp::al
   CollectiveCall call;
   call.op = op;
   call.dtype = DType::f32;
-  return {call, pe_row(4, each, 0x1000), pe_row(4, 2 * each, 0x80000)};
+  return {call, pe_row(4, each, 0x1000), pe_row(4, 2 * each, 0x80000), 2};
 }
 
 std::shared_ptr<ccl::GroupQueues> queues_of(const MachineMap& map, ccl::RingNumbers& rings) {

@@ -145,13 +145,12 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
         const Tensor in = ctx.from_host(values, {1, in_count}, DType::i32, spread(), "in");
         const Tensor out =
             in_place ? in : ctx.full(-1, {1, kCount * (is_long(op, true) ? kRanks : 1)}, DType::i32, spread(), "out");
-        ccl::CallTensors tensors;
-        tensors.call.op = op;
-        tensors.call.dtype = DType::i32;
-        tensors.in = argument_of(in);
-        tensors.out = argument_of(out);
-        tensors.call.to = op == Op::send_recv ? (rank + 1) % kRanks : -1;
-        tensors.call.from = op == Op::send_recv ? (rank + kRanks - 1) % kRanks : -1;
+        CollectiveCall call;
+        call.op = op;
+        call.dtype = DType::i32;
+        call.to = op == Op::send_recv ? (rank + 1) % kRanks : -1;
+        call.from = op == Op::send_recv ? (rank + kRanks - 1) % kRanks : -1;
+        const ccl::CallTensors tensors{call, argument_of(in), argument_of(out), kRanks, rank};
         if (backend == nullptr)
           backend = std::make_unique<ccl::Collective>(entry, map, group, Scope::sip, rings, &tensors);
         const ccl::Collective::Launch bound = backend->bind(rank, tensors.call, tensors.in, tensors.out);
