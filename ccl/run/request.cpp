@@ -14,13 +14,6 @@ PlanRequest machine_request(const MachineMap& map, const SipShape& shape) {
   return seen_as(shape, std::move(request));
 }
 
-PlanRequest seen_as(const SipShape& shape, PlanRequest request) {
-  request.kind = shape.kind;
-  request.sip_w = shape.w;
-  request.sip_h = shape.h;
-  return request;
-}
-
 NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope) {
   NodeLinks links;
   links.ranks = entry.links(machine);

@@ -11,7 +11,12 @@ namespace kernbench::ccl {
 /// What does not depend on the call: SIPs, links, memories.
 PlanRequest machine_request(const MachineMap& map, const SipShape& shape);
 /// The request with the SIPs as an algorithm sees them.
-PlanRequest seen_as(const SipShape& shape, PlanRequest request);
+inline PlanRequest seen_as(const SipShape& shape, PlanRequest request) {
+  request.kind = shape.kind;
+  request.sip_w = shape.w;
+  request.sip_h = shape.h;
+  return request;
+}
 
 /// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: machine_request() of the algorithm.
 NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);

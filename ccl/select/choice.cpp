@@ -135,6 +135,7 @@ void Chooser::load(GroupAlgorithm& loaded, const Parameters& parameters) {
     throw;
   }
   override_parameters(loaded.entry, parameters);
+  loaded.as_shipped = loaded.entry.is_as_shipped();
   if ((loaded.entry.algorithm->scopes & bit(scope_)) == 0)
     throw Error(fmt::format("does not serve scope {}", to_string(scope_)));
   loaded.sips = sip_shape(loaded.entry, map_, group_);

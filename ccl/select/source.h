@@ -17,7 +17,8 @@ struct GroupAlgorithm {
   std::string name;
   AlgorithmEntry entry{};
   SipShape sips{};
-  std::string unfit{};  ///< why it serves no call of the group; empty: it does
+  bool as_shipped = false;  ///< what ships of measured times holds for it
+  std::string unfit{};      ///< why it serves no call of the group; empty: it does
 };
 
 /// The call whose time is asked for.

@@ -36,7 +36,7 @@ class TunedTimes final : public TimeSource {
         whole_(group.sips.size() == map.sips && !group.ranks_are_pes()) {}
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    const TunedTable::Row* row = measured(algorithm.entry, query);
+    const TunedTable::Row* row = measured(algorithm, query);
     if (row == nullptr) return;
     candidate.between = TunedTable::between(*row, algorithm.name, query.bytes);
     if (!candidate.between) return;
@@ -46,11 +46,11 @@ class TunedTimes final : public TimeSource {
 
  private:
   /// Of the entry's operation, with tensors that lie as these do; null: nothing.
-  const TunedTable::Row* measured(const AlgorithmEntry& entry, const TimeQuery& query) {
+  const TunedTable::Row* measured(const GroupAlgorithm& algorithm, const TimeQuery& query) {
     if (!whole_ || (query.tensors != nullptr && !lies_as_measured(*query.tensors, map_))) return nullptr;
     if (machine_key_.empty()) machine_key_ = machine_key(map_);
     if (const TunedTable::Row* row = registry_.tuned().find(machine_key_, query.op, scope_)) return row;
-    if (!entry.is_as_shipped()) return nullptr;
+    if (!algorithm.as_shipped) return nullptr;
     if (!shipped_) shipped_ = TunedTable::shipped(machine_key_, builtin_algorithms());
     return shipped_->find(machine_key_, query.op, scope_);
   }
