@@ -27,8 +27,6 @@ const CallProgram& CallProgram::of(const Tl& tl) {
   return static_cast<const CallProgram&>(tl.program(tl.call().program));
 }
 
-void CallProgram::run_steps(Tl&) const { throw KernelError("schedule_kernel: this algorithm has no schedule"); }
-
 BoundKernel bind_collective(const Algorithm& algorithm, const std::vector<Argument>& arguments) {
   BoundKernel bound{{reinterpret_cast<KernelEntry::Code>(algorithm.kernel.call), &run_collective}, {}};
   for (const Argument& argument : arguments) {
@@ -43,6 +41,11 @@ std::tuple<std::int64_t, int, int, int> schedule_kernel_args(int world_size, std
   return {n_elem, cube_w, cube_h, world_size};
 }
 
-void schedule_kernel(Va, std::int64_t, int, int, int, int, int, int, int, Tl& tl) { CallProgram::of(tl).run_steps(tl); }
+/// For a backend that launches a module by its symbols alone: run_collective has no need of it.
+void schedule_kernel(Va, std::int64_t, int, int, int, int, int, int, int, Tl& tl) {
+  const CallProgram& program = CallProgram::of(tl);
+  if (!program.has_steps()) throw KernelError("schedule_kernel: this algorithm has no schedule");
+  program.start(nullptr, tl);
+}
 
 }  // namespace kernbench::ccl

@@ -20,11 +20,10 @@ class CallProgram : public Program {
 
   /// The installed program of a collective's launch.
   static const CallProgram& of(const Tl& tl);
-  /// Runs the algorithm's kernel on one PE.
-  virtual void start(const Argument* arguments, Tl& tl) const { kernel().call(arguments, tl); }
-  /// What the kernel of a schedule algorithm does. Throws KernelError where there are no steps.
-  virtual void run_steps(Tl& tl) const;
+  /// Runs the call on one PE. `arguments`: the kernel's; steps need none.
+  virtual void start(const Argument* arguments, Tl& tl) const = 0;
   const Kernel& kernel() const { return algorithm_->kernel; }
+  bool has_steps() const { return algorithm_->kind() != AlgorithmKind::kernel; }
 
  private:
   const std::shared_ptr<const Algorithm> algorithm_;

@@ -69,7 +69,7 @@ class StepsProgram final : public CallProgram {
  public:
   StepsProgram(std::shared_ptr<const Algorithm> algorithm, Steps steps)
       : CallProgram(std::move(algorithm)), steps_(std::move(steps)) {}
-  void run_steps(Tl& tl) const override { steps_.run(tl); }
+  void start(const Argument*, Tl& tl) const override { steps_.run(tl); }
   std::uint64_t bytes(PeCoord pe) const override { return steps_.bytes(pe.cube, pe.pe); }
 
  private:
