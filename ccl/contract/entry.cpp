@@ -54,6 +54,20 @@ void check_links(const std::string& name, const std::vector<std::pair<std::int32
   }
 }
 
+std::string signature(const std::vector<ArgumentType>& types) {
+  std::string text = "(";
+  for (const ArgumentType type : types) text += std::string(to_string(type)) + ", ";
+  return text + "Tl&)";
+}
+
+/// t_ptr, what kernel_args returns, and the four that the backend appends.
+std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
+  std::vector<ArgumentType> types{ArgumentType::va};
+  types.insert(types.end(), algorithm.kernel_args.types, algorithm.kernel_args.types + algorithm.kernel_args.count);
+  types.insert(types.end(), 4, ArgumentType::int32);
+  return types;
+}
+
 }  // namespace
 
 bool AlgorithmEntry::is_built_in() const { return is_builtin(module); }
@@ -68,6 +82,18 @@ bool AlgorithmEntry::is_as_shipped() const {
   const Parameter* const all = algorithm->parameters;
   return std::all_of(all, all + algorithm->parameter_count,
                      [&](const Parameter& p) { return parameters.at(p.name) == p.preset; });
+}
+
+void AlgorithmEntry::check_signature() const {
+  const auto given = types_given(*algorithm);
+  const std::vector<ArgumentType> taken(algorithm->kernel.types, algorithm->kernel.types + algorithm->kernel.count);
+  if (given == taken) return;
+  throw Error(
+      fmt::format("algorithm '{}' ({}): kernel_args and kernel do not agree\n"
+                  "  kernel gets  {}\n"
+                  "  kernel takes {}\n"
+                  "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)",
+                  name, module, signature(given), signature(taken)));
 }
 
 Plan AlgorithmEntry::plan(PlanRequest request) const {

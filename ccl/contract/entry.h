@@ -23,6 +23,8 @@ struct AlgorithmEntry {
   bool is_built_in() const;
   /// A built-in one under its own name, with no parameter changed: what was measured of it holds.
   bool is_as_shipped() const;
+  /// Throws Error, with both signatures, if kernel_args and kernel disagree.
+  void check_signature() const;
   /// "algorithm 'nine' (nine.xml)": what is built in has no file, and a file without an entry its own name.
   std::string described() const;
   /// What the algorithm, or the file, has for a request with these parameters. REQUIRES: it gives schedules. Throws

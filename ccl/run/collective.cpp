@@ -76,20 +76,6 @@ class StepsProgram final : public CallProgram {
   const Steps steps_;
 };
 
-std::string signature(const std::vector<ArgumentType>& types) {
-  std::string text = "(";
-  for (const ArgumentType type : types) text += std::string(to_string(type)) + ", ";
-  return text + "Tl&)";
-}
-
-/// t_ptr, what kernel_args returns, and the four that the backend appends.
-std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
-  std::vector<ArgumentType> types{ArgumentType::va};
-  types.insert(types.end(), algorithm.kernel_args.types, algorithm.kernel_args.types + algorithm.kernel_args.count);
-  types.insert(types.end(), 4, ArgumentType::int32);
-  return types;
-}
-
 /// Elements of the largest shard.
 std::int64_t largest_shard(const LaunchMessage::TensorArg& tensor) {
   std::int64_t most = 0;
@@ -108,19 +94,6 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 }
 
 }  // namespace
-
-void check_signature(const AlgorithmEntry& entry) {
-  const Algorithm& algorithm = *entry.algorithm;
-  const auto given = types_given(algorithm);
-  const std::vector<ArgumentType> taken(algorithm.kernel.types, algorithm.kernel.types + algorithm.kernel.count);
-  if (given == taken) return;
-  throw Error(
-      fmt::format("algorithm '{}' ({}): kernel_args and kernel do not agree\n"
-                  "  kernel gets  {}\n"
-                  "  kernel takes {}\n"
-                  "  (t_ptr, what kernel_args returns, then sip_rank, sip_topo_kind, sip_topo_w, sip_topo_h, tl)",
-                  entry.name, entry.module, signature(given), signature(taken)));
-}
 
 /// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
 struct PreparedCall {
@@ -207,7 +180,6 @@ void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
 Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
                        const CallTensors* tensors, std::shared_ptr<CallBinder> calls) {
   const Algorithm& algorithm = *entry.algorithm;
-  check_signature(entry);
   if (!(algorithm.scopes & bit(scope))) {
     throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
                             served<Scope>(algorithm.scopes, kScopes)));

@@ -15,8 +15,6 @@ namespace kernbench::ccl {
 
 class GroupQueues;
 
-/// Throws Error, with both signatures, if kernel_args and kernel disagree.
-void check_signature(const AlgorithmEntry& entry);
 /// Throws Error if the algorithm does not serve the operation.
 void check_serves(const AlgorithmEntry& entry, CollectiveOp op);
 
@@ -25,7 +23,7 @@ void check_serves(const AlgorithmEntry& entry, CollectiveOp op);
 class Collective {
  public:
   /// `queues`: the group's, shared by its collectives; what this algorithm needs is added to them. Throws Error:
-  /// unsupported topology kind or scope, both signatures if kernel_args and kernel disagree, rings that do not fit.
+  /// unsupported topology kind or scope, rings that do not fit.
   /// `tensors`: the first call. An algorithm that runs PE to PE gets the queues that this call needs; it can serve
   /// other calls that need no more (has_queues_for). `calls`: the group's, by whom calls are bound to choose among
   /// algorithms; null: it binds them itself.

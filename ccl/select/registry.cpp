@@ -252,6 +252,7 @@ AlgorithmEntry Registry::load(const std::string& name, const Parameters& overrid
   loaded.parameters = parameters_of(entry, *loaded.algorithm);
   if (found != entries_.end()) loaded.world_size = world_size(name);
   override_parameters(loaded, overrides);
+  loaded.check_signature();
   return loaded;
 }
 

@@ -39,8 +39,8 @@ class Registry {
   const TunedTable& tuned() const { return tuned_; }  ///< measured times, for Chooser
   /// Loads the module of entry `name`, which may also be the path of a schedule file, and checks it. `overrides`
   /// replace parameters of ccl.yaml. Throws Error: unknown entry (with the nearest), missing file, missing symbol,
-  /// other ABI version, unknown parameter, or one out of its range. `ranks`, where they are known: a schedule file for
-  /// another number is not proved, and refused once it is asked for a plan.
+  /// other ABI version, unknown parameter, or one out of its range, kernel_args and kernel that disagree. `ranks`,
+  /// where they are known: a schedule file for another number is not proved, and refused once it is asked for a plan.
   AlgorithmEntry load(const std::string& name, const Parameters& overrides = {}, std::optional<int> ranks = {}) const;
 
  private:

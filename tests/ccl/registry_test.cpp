@@ -215,16 +215,13 @@ TEST(Registry, NamesTheNearestAlgorithm) {
 std::tuple<std::int64_t, int> short_args(int world_size, std::int64_t n_elem, int, int) { return {n_elem, world_size}; }
 void long_kernel(Va, std::int64_t, int, int, int, int, int, int, int, Tl&) {}
 
-TEST(Collective, ReportsBothSignaturesWhenTheyDisagree) {
+TEST(Registry, ReportsBothSignaturesWhenTheyDisagree) {
   auto algorithm = std::make_shared<ccl::Algorithm>();
   algorithm->name = "mine";
   algorithm->kernel_args = ccl::make_kernel_args<&short_args>();
   algorithm->kernel = ccl::make_kernel<&long_kernel>();
-  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 1, 1);
-  ccl::RingNumbers rings;
-  EXPECT_EQ(thrown_by([&] {
-              ccl::Collective({"mine", "./mine.so", algorithm, {}}, map, {0, {0, 1}, {}}, Scope::sip, rings);
-            }),
+  const ccl::AlgorithmEntry entry{"mine", "./mine.so", algorithm, {}};
+  EXPECT_EQ(thrown_by([&] { entry.check_signature(); }),
             "algorithm 'mine' (./mine.so): kernel_args and kernel do not agree\n"
             "  kernel gets  (Va, std::int64_t, int, int, int, int, int, Tl&)\n"
             "  kernel takes (Va, std::int64_t, int, int, int, int, int, int, int, Tl&)\n"

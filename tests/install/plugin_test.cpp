@@ -71,6 +71,7 @@ TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
       {"PE to PE and plan", "'pe_to_pe' stands in place of 'plan'"},
       {"kernel_args", "descriptor lacks 'kernel_args'"},
       {"kernel", "descriptor lacks 'kernel'"},
+      {"signature", "kernel_args and kernel do not agree"},
       {"topology", "algorithm 'mine': its topo_name_to_kind says 7 to ring_1d; give 0 to 4"},
       {"links throw", "algorithm 'mine': no links today"},
       {"links", "algorithm 'mine': its links have nodes (0, 99); give two of 0 to 7"},

@@ -58,6 +58,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& requ
 }
 
 std::int32_t no_such_kind(const char*) { return 7; }
+std::tuple<std::int64_t, int> no_cubes(int world_size, std::int64_t n_elem, int, int) { return {n_elem, world_size}; }
 
 }  // namespace
 }  // namespace kernbench::ccl
@@ -73,6 +74,7 @@ KERNBENCH_CCL_MODULE() {
     a.topology_kinds = &kTopologyKinds;
     a.topo_name_to_kind = wrong("topology") ? &no_such_kind : &standard_topology_kind;
     if (!wrong("kernel_args")) a.kernel_args = make_kernel_args<&schedule_kernel_args>();
+    if (wrong("signature")) a.kernel_args = make_kernel_args<&no_cubes>();
     if (!wrong("kernel")) a.kernel = make_kernel<&schedule_kernel>();
     a.plan = &plan;
     a.links = &links;
