@@ -42,6 +42,11 @@ CallTensors::CallTensors(CollectiveCall the_call, TensorArg the_in, TensorArg th
 
 bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
 
+bool same_shape(const CallTensors& a, const CallTensors& b) {
+  return a.call.op == b.call.op && a.root == b.root && a.peer == b.peer &&
+         size_of(a.call.dtype) == size_of(b.call.dtype) && alike(a.in, b.in) && alike(a.out, b.out);
+}
+
 CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
     : map_(map), group_(group), scope_(tiles_of(group, scope)), machine_(machine_request(map, sip_shape(map, group))) {}
 
@@ -51,10 +56,7 @@ std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
   const std::size_t item = size_of(call.dtype);
   const bool in_place = !rooted(call.op) && tensors.in_place();  // with a root each rank may do as it likes
   const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& known) {
-    const CallTensors& other = known->tensors;
-    return other.call.op == call.op && other.root == tensors.root && other.peer == tensors.peer &&
-           size_of(other.call.dtype) == item && known->in_place == in_place && alike(other.in, tensors.in) &&
-           alike(other.out, tensors.out);
+    return known->in_place == in_place && same_shape(known->tensors, tensors);
   });
   if (found != calls_.end()) {
     calls_.splice(calls_.begin(), calls_, found);

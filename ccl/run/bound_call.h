@@ -30,6 +30,10 @@ struct CallTensors {
   bool in_place() const;  ///< in and out are one, on this rank
 };
 
+/// Two calls are the same in operation, root and peer, size of an element, and how the tensors lie. Bases, data type
+/// and reduction may differ, and whether it is in place.
+bool same_shape(const CallTensors& a, const CallTensors& b);
+
 /// A call as all ranks make it. Choosing an algorithm begins with it, and the chosen algorithm goes on from it: data,
 /// lanes and the request are found once, and what is planned to choose is what runs.
 struct BoundCall {
@@ -54,8 +58,7 @@ class CallBinder {
  public:
   /// The arguments outlive it.
   CallBinder(const MachineMap& map, const Group& group, Scope scope);
-  /// The same for calls of one shape: operation, root or ends, size of an element, how the tensors lie. Throws Error
-  /// where the operation does not suit shapes and placement.
+  /// The same for calls of one shape. Throws Error where the operation does not suit shapes and placement.
   std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
 
  private:

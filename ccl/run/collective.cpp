@@ -270,12 +270,8 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
 const PreparedCall& Collective::Impl::prepared(const CallTensors& tensors) {
   std::list<std::pair<CallTensors, PreparedCall>>& known = shapes[tensors.rank];
   const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, PreparedCall>& shape) {
-    const CallTensors& other = shape.first;
-    const CollectiveCall &a = other.call, &b = tensors.call;
-    return a.op == b.op && a.root == b.root && a.to == b.to && a.from == b.from &&
-           size_of(a.dtype) == size_of(b.dtype) && (a.in == a.out) == (b.in == b.out) &&
-           other.in.shape == tensors.in.shape && other.out.shape == tensors.out.shape &&
-           same_geometry(other.in, tensors.in) && same_geometry(other.out, tensors.out);
+    const bool one_base = shape.first.in.base == shape.first.out.base;
+    return one_base == (tensors.in.base == tensors.out.base) && same_shape(shape.first, tensors);
   });
   if (found != known.end()) {
     known.splice(known.begin(), known, found);

@@ -40,7 +40,8 @@ constexpr double kNear = 1.3;
 /// better is left, all are estimated.
 constexpr double kNotWorthEstimating = 1.25;
 
-/// Everything that tells the places of two calls' data apart. Where ranks are PEs their tensors lie there.
+/// Everything that tells the places of two calls' data apart, as in same_shape; but where ranks are PEs their tensors
+/// lie there, and the choice is one.
 std::vector<std::uint64_t> places_of(const CallTensors* tensors, bool ranks_are_pes) {
   std::vector<std::uint64_t> places;
   if (tensors == nullptr) return places;
