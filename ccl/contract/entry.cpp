@@ -70,8 +70,6 @@ std::vector<ArgumentType> types_given(const Algorithm& algorithm) {
 
 }  // namespace
 
-bool AlgorithmEntry::is_built_in() const { return is_builtin(module); }
-
 std::string AlgorithmEntry::described() const {
   const std::string& shown = schedule && name == module ? schedule->algorithm : name;
   return is_built_in() ? fmt::format("algorithm '{}'", shown) : fmt::format("algorithm '{}' ({})", shown, module);

@@ -11,6 +11,9 @@
 
 namespace kernbench::ccl {
 
+inline constexpr const char* kBuiltinPrefix = "kernbench.ccl.";  ///< of the modules that need no file
+inline bool is_builtin(const std::string& module) { return module.rfind(kBuiltinPrefix, 0) == 0; }
+
 /// One entry of ccl.yaml with its module loaded.
 struct AlgorithmEntry {
   std::string name;  ///< of the entry
@@ -20,7 +23,7 @@ struct AlgorithmEntry {
   std::optional<int> world_size{};             ///< given: a rank is a PE, and there are as many; see Group::pes
   std::shared_ptr<const Schedule> schedule{};  ///< of a module that is a schedule file; used instead of planning
 
-  bool is_built_in() const;
+  bool is_built_in() const { return is_builtin(module); }
   /// A built-in one under its own name, with no parameter changed: what was measured of it holds.
   bool is_as_shipped() const;
   /// Throws Error, with both signatures, if kernel_args and kernel disagree.
@@ -37,8 +40,6 @@ struct AlgorithmEntry {
 /// Keys that every entry may have, whatever its algorithm declares.
 inline const std::vector<std::string> kEntryKeys = {"module", "world_size", "n_elem"};
 
-inline constexpr const char* kBuiltinPrefix = "kernbench.ccl.";  ///< of the modules that need no file
-bool is_builtin(const std::string& module);
 /// Names of the built-in algorithms, without their prefix.
 std::vector<std::string> builtin_algorithms();
 

@@ -135,8 +135,6 @@ std::shared_ptr<const Algorithm> load_shared(const std::string& path) {
 
 }  // namespace
 
-bool is_builtin(const std::string& module) { return module.rfind(kBuiltinPrefix, 0) == 0; }
-
 std::vector<std::string> builtin_algorithms() {
   std::vector<std::string> names;
   for (const auto& [name, descriptor] : kBuiltins) names.emplace_back(name);
