@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "models/link/link_timing.h"
-#include "models/noc/queued_port.h"
+#include "models/link/queued_port.h"
 #include "tlm/machine/names.h"
 #include "tlm/observe/usage.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "models/noc/credit_ledger.h"
+#include "models/link/credit_ledger.h"
 #include "models/noc/virtual_channel.h"
 
 namespace kernbench {

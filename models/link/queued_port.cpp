@@ -1,4 +1,4 @@
-#include "models/noc/queued_port.h"
+#include "models/link/queued_port.h"
 
 namespace kernbench {
 
