@@ -147,7 +147,7 @@ void Chooser::check_queues(const GroupAlgorithm& loaded) const {
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
   if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
   if (algorithm.links != nullptr) {
-    links = node_links(loaded.entry, map_, seen_as(loaded.sips, machine_), scope_);
+    links = node_links(loaded.entry, map_, seen_as(loaded.sips, machine_), tiles_of(group_, scope_));
     for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
       std::map<std::int32_t, std::size_t> degrees;
       std::size_t degree = 0;
