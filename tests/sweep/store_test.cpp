@@ -37,8 +37,8 @@ TEST(Store, KeepsOneRowPerKeyAndReplacesIt) {
   EXPECT_EQ(store.metrics("k").at("time_ns"), 2);
   EXPECT_EQ(store.metrics("k").at("used.gemm"), 0.5);
   EXPECT_EQ(store.metrics("k").at("sim_time_ps"), 5000);
-  EXPECT_EQ(store.status("k"), Status::ok);
-  EXPECT_EQ(store.status("other"), std::nullopt);
+  EXPECT_EQ(store.find("k").value().status, Status::ok);
+  EXPECT_FALSE(store.find("other"));
 }
 
 TEST(Store, ATransactionThatFailsLeavesNothing) {
@@ -46,7 +46,7 @@ TEST(Store, ATransactionThatFailsLeavesNothing) {
   Store store(folder.file("s.sqlite"), Store::Mode::write);
   store.database().exec("CREATE TRIGGER full BEFORE INSERT ON objective_values BEGIN SELECT RAISE(ABORT, 'full'); END");
   EXPECT_THROW(store.add({"k", "gemm", "c", "h", "{}"}, good("k", 1), {{"s", 0, "time", 1}}), OutputError);
-  EXPECT_EQ(store.status("k"), std::nullopt);
+  EXPECT_FALSE(store.find("k"));
   EXPECT_TRUE(store.metrics("k").empty());
 }
 
@@ -57,11 +57,11 @@ TEST(Store, CanBeReadWhileItIsWritten) {
   Store reader(folder.file("s.sqlite"), Store::Mode::read);
   {
     SQLite::Transaction writing(writer.database(), SQLite::TransactionBehavior::IMMEDIATE);
-    EXPECT_EQ(reader.status("a"), Status::ok);
+    EXPECT_EQ(reader.find("a").value().status, Status::ok);
     writing.commit();
   }
   writer.add({"b", "gemm", "c", "h", "{}"}, good("b", 1));
-  EXPECT_EQ(reader.status("b"), Status::ok);
+  EXPECT_EQ(reader.find("b").value().status, Status::ok);
 }
 
 /// Whatever the other one does meanwhile: it waits, instead of failing where it becomes a writer.

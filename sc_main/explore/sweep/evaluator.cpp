@@ -22,7 +22,7 @@ nlohmann::ordered_json settings_json(const Point& point) {
 }
 
 /// What every point starts from, as a command.
-std::string base_command(const PointMaker& maker) { return maker.command(Point{}); }
+std::string base_command(const PointMaker& maker) { return as_command(maker.arguments(Point{})); }
 }  // namespace
 
 /// The points of one call.
@@ -71,7 +71,7 @@ class Evaluator::Batch {
       Same& same = by_key_[key];
       same.points.push_back(index);
       if (same.ended) {
-        take_from_store(index, key);
+        owner_.store_.add(take(index, owner_.store_.find(key).value(), true));
       } else if (same.points.size() > 1) {
         continue;  // the first one of its key is under way
       } else if (!use_store(key, same)) {
@@ -83,16 +83,13 @@ class Evaluator::Batch {
   }
 
   bool use_store(const std::string& key, Same& same) {
-    const auto status = owner_.store_.status(key);
-    if (!status || *status == Status::lost || (*status == Status::failed && owner_.options_.retry_failed)) return false;
+    const auto record = owner_.store_.find(key);
+    if (!record || record->status == Status::lost || (record->status == Status::failed && owner_.options_.retry_failed))
+      return false;
     same.ended = true;
     ++owner_.progress_.cached;
-    take_from_store(same.points.front(), key);
+    owner_.store_.add(take(same.points.front(), *record, true));
     return true;
-  }
-
-  void take_from_store(std::size_t index, const std::string& key) {
-    if (const auto record = owner_.store_.find(key)) owner_.store_.add(take(index, *record, true));
   }
 
   void done(const PointIdentity& identity, const Record& record) {

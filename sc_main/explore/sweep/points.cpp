@@ -126,9 +126,9 @@ Arguments PointMaker::arguments(const Point& point) const {
   return words;
 }
 
-std::string PointMaker::command(const Point& point) const {
+std::string as_command(const Arguments& arguments) {
   std::string text = "kernbench run";
-  for (const std::string& word : arguments(point)) text += " " + quoted(word);
+  for (const std::string& word : arguments) text += " " + quoted(word);
   return text;
 }
 

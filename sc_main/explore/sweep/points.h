@@ -40,8 +40,6 @@ class PointMaker {
 
   /// What follows `run` for this point.
   Arguments arguments(const Point& point) const;
-  /// "kernbench run ...", to paste into a shell.
-  std::string command(const Point& point) const;
 
   /// Values of the objectives, in the order of the file; NaN where a metric is missing. `metrics`: of the point's
   /// result.
@@ -52,6 +50,9 @@ class PointMaker {
   const SweepFile& file_;
   BaseMachines bases_;
 };
+
+/// Of PointMaker::arguments(): "kernbench run ...", to paste into a shell.
+std::string as_command(const Arguments& arguments);
 
 /// The points of a sweep in their order, those that a constraint refuses among them; at most `run_cap` that may run.
 std::vector<Point> points(const SweepFile& file, PointMaker& maker);

@@ -176,15 +176,6 @@ std::map<std::string, std::size_t> Store::positions(const std::string& sweep) {
   });
 }
 
-std::optional<Status> Store::status(const std::string& key) {
-  return guarded(path_, "read", [&]() -> std::optional<Status> {
-    SQLite::Statement query(database_, "SELECT status FROM points WHERE key = ?");
-    query.bind(1, key);
-    if (!query.executeStep()) return std::nullopt;
-    return status_of(query.getColumn(0).getString());
-  });
-}
-
 std::optional<Record> Store::find(const std::string& key) {
   return guarded(path_, "read", [&]() -> std::optional<Record> {
     SQLite::Statement query(database_, "SELECT status, exit_code, error, result FROM points WHERE key = ?");

@@ -50,7 +50,6 @@ class Store {
 
   /// Places of the sweep's points by their coordinates (JSON text).
   std::map<std::string, std::size_t> positions(const std::string& sweep);
-  std::optional<Status> status(const std::string& key);
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);
   std::map<std::string, double> metrics(const std::string& key);

@@ -64,7 +64,7 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
   auto task = std::make_unique<Task>();
   task->arguments = maker.arguments(point);
   task->identity.workload = file.workload;
-  task->identity.command = maker.command(point);
+  task->identity.command = as_command(task->arguments);
   try {
     task->run = std::make_unique<Run>(task->arguments);
     task->resolved = std::make_unique<topology::Resolved>(task->run->resolve());
