@@ -187,16 +187,17 @@ Run::Run(Arguments arguments) {
   if (machine_.topology.empty())
     refusals.add("--topology is ''", "give a file or a preset; 'kernbench list' names the presets");
   refusals.from([this] { workload_->check_options(); });
-  refusals.throw_if_any();
   if (earlier_) {
     if (!parsed.values("topology").empty())
-      throw UsageError("--topology together with --from", "the result file brings its machine; change it with --set");
+      refusals.add("--topology together with --from", "the result file brings its machine; change it with --set");
     machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
   }
-  if (!common_.ccl.empty()) {
-    const ccl::Registry checked(common_.ccl);  // a ConfigError, as for every file of the user's, whatever the workload
-    result_.ccl = read_file(common_.ccl);
-  }
+  refusals.from([this] {
+    if (!common_.ccl.empty()) const ccl::Registry checked(common_.ccl);  // whatever the workload
+  });
+  if (refusals.any() && !machine_.topology.empty()) refusals.from([this] { resolve(); });
+  refusals.throw_if_any();
+  if (!common_.ccl.empty()) result_.ccl = read_file(common_.ccl);
   if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
     if (common_.ccl.empty())
       throw UsageError(fmt::format("'ccl' in {} has a text, but its command names no --ccl", quote(common_.from)),

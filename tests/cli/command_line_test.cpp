@@ -380,25 +380,38 @@ TEST(CommandLine, RefusesCombinationsWithoutMeaning) {
 
 TEST(CommandLine, ErrorsOfTheWholeMachineNameItsFile) {
   const Tool tool;
-  std::ofstream(tool.file("cut.yaml")) << "extends: default\noverrides:\n  - link: [sip0, sip1]\n";
+  std::ofstream(tool.file("cut.yaml")) << "extends: default\noverrides:\n  - link: [sip0.cube12, sip0.cube13]\n"
+                                          "  - link: [sip0, sip1]\n";
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"topology", "check", "cut.yaml"}, {"run", "all_reduce", "--topology", "cut.yaml"}}) {
     const Outcome outcome = tool(arguments);
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_THAT(outcome.err, StartsWith("cut.yaml:3:3: error: sip0 cannot reach sip1"));
+    EXPECT_THAT(outcome.err, StartsWith("cut.yaml:4:11: error: sip0 cannot reach sip1"));
   }
 }
 
 /// Of each SIP, and of the links between SIPs.
 TEST(CommandLine, AllThatMakesTheMachineImpossibleIsToldAtOnce) {
   const Tool tool;
-  std::ofstream(tool.file("cut.yaml")) << "extends: default\noverrides:\n  - link: [sip0.cube1, sip0.cube5]\n"
-                                          "  - link: [sip1.cube2, sip1.cube6]\n  - link: [sip0, sip1]\n";
+  std::ofstream(tool.file("cut.yaml"))
+      << "extends: default\noverrides:\n  - link: [sip0.cube12, sip0.cube13]\n  - link: [sip0.cube1, sip0.cube5]\n"
+         "  - link: [sip1.cube2, sip1.cube6]\n  - link: [sip0, sip1]\n";
   const Outcome cut = tool({"topology", "check", "cut.yaml"});
   EXPECT_EQ(cut.code, 2);
-  EXPECT_THAT(cut.err, HasSubstr("sip0.io0 cannot reach sip0.cube5"));
-  EXPECT_THAT(cut.err, HasSubstr("sip1.io0 cannot reach sip1.cube6"));
-  EXPECT_THAT(cut.err, HasSubstr("sip0 cannot reach sip1"));
+  EXPECT_THAT(cut.err, HasSubstr("cut.yaml:4:11: error: sip0.io0 cannot reach sip0.cube5"));
+  EXPECT_THAT(cut.err, HasSubstr("cut.yaml:5:11: error: sip1.io0 cannot reach sip1.cube6"));
+  EXPECT_THAT(cut.err, HasSubstr("cut.yaml:6:11: error: sip0 cannot reach sip1"));
+}
+
+TEST(CommandLine, WhatIsWrongWithTheMachineIsToldWithTheOptions) {
+  const Tool tool;
+  std::ofstream(tool.file("ccl.yaml")) << "algorithms: 7\n";
+  const Outcome outcome =
+      tool({"run", "all_reduce", "-b", "1x", "--topology", "ring9", "--ccl", "ccl.yaml", "--data", "maybe"});
+  EXPECT_EQ(outcome.code, 2);
+  for (const char* part : {"-b is '1x'", "ring9: error: is neither a preset nor a file", "--data is 'maybe'",
+                           "ccl.yaml:1:13: error: "})
+    EXPECT_THAT(outcome.err, HasSubstr(part));
 }
 
 TEST(CommandLine, OneOfAThingIsNotSeveral) {

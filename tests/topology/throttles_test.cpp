@@ -88,9 +88,10 @@ TEST(Throttles, BuffersBelowTheCreditLoopAreFoundOnBothSidesOfIt) {
 
 TEST(Throttles, ACubeThatAnOverrideChangesIsNamed) {
   const std::string text = "extends: ring8\noverrides:\n  - {match: sip0.cube3, cube: {noc: {clock: 1 GHz}}}\n";
-  const auto all = throttles(Plan(resolve_text(text, "machine.yaml").spec));
+  const Resolved resolved = resolve_text(text, "machine.yaml");
+  const auto all = throttles(Plan(resolved.spec));
   ASSERT_EQ(all.size(), 1U);
-  EXPECT_EQ(all[0].key, "overrides");
+  EXPECT_EQ(resolved.place_of(all[0].key).str(), "machine.yaml:3:31");
   EXPECT_THAT(all[0].text, HasSubstr("cube.noc.clock of sip0.cube3 is 1 GHz"));
 }
 
@@ -103,7 +104,7 @@ TEST(Throttles, APeThatAnOverrideChangesIsNamedWithItsOwnBursts) {
   };
   const auto some = of(40);
   ASSERT_EQ(some.size(), 1U);
-  EXPECT_EQ(some[0].key, "overrides");
+  EXPECT_EQ(some[0].key, "overrides.sip0.cube3.pe1");
   EXPECT_THAT(some[0].text, HasSubstr("pe.dma.outstanding of sip0.cube3.pe1 is 40, less than 102.4 GB/s"));
   const std::uint64_t wanted = std::stoull(some[0].hint.substr(std::string("give at least ").size()));
   EXPECT_TRUE(of(wanted).empty());

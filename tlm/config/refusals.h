@@ -69,8 +69,9 @@ class Refusals {
       add(error.what());
     }
   }
+  bool any() const { return !list_.empty(); }
   void throw_if_any() const {
-    if (!list_.empty()) throw Refused(list_);
+    if (any()) throw Refused(list_);
   }
 
  private:

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tlm/machine/names.h"
 #include "topology/plan/machine_error.h"
+#include "topology/spec/overrides.h"
 
 namespace kernbench::topology {
 
@@ -15,9 +19,10 @@ namespace {
 
 constexpr unsigned kFar = 0xFFFF'FFFF;
 
+/// `broken`: keys of the links that are in the way.
 [[noreturn]] void unreachable(const std::string& from, const std::string& to, const std::string& cut,
-                              const char* hint) {
-  throw MachineError("overrides", fmt::format("{} cannot reach {}: {}", from, to, cut), hint);
+                              std::vector<std::string> broken, const char* hint) {
+  throw MachineError(std::move(broken), fmt::format("{} cannot reach {}: {}", from, to, cut), hint);
 }
 
 /// The cubes of one SIP as the table sees them.
@@ -35,6 +40,15 @@ struct CubeGrid {
     return broken.count(std::minmax(cube, other)) != 0 ? kIoChiplet : other;
   }
 };
+
+/// Of the links that are broken those that `takes` says, or all of them if it takes none.
+template <class Takes>
+std::vector<std::string> keys_of(const CubeTable::Broken& broken, std::uint16_t sip, const Takes& takes) {
+  std::vector<std::string> keys, others;
+  for (const auto& [low, high] : broken)
+    (takes(low, high) ? keys : others).push_back(override_key(names::cube({sip, low}), names::cube({sip, high})));
+  return keys.empty() ? others : keys;
+}
 
 std::string broken_links(const CubeTable::Broken& broken, std::uint16_t sip) {
   std::string text = "broken:";
@@ -71,8 +85,10 @@ CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std
     for (const std::uint16_t at : found) {
       if (steps[at] == kFar) {
         const std::string target = to == cubes_ ? names::io(sip) : names::cube({sip, to});
-        unreachable(names::cube({sip, at}), target, broken_links(broken, sip),
-                    "repair a link, or break none between rows");
+        unreachable(
+            names::cube({sip, at}), target, broken_links(broken, sip),
+            keys_of(broken, sip, [&](std::uint16_t low, std::uint16_t high) { return low == at || high == at; }),
+            "repair a link, or break none between rows");
       }
       next_[std::size_t{at} * (cubes_ + 1) + to] = *std::find_if(kMoves.begin(), kMoves.end(), [&](Side side) {
         const std::uint16_t other = grid.neighbour(at, side);
@@ -91,7 +107,10 @@ CubeTable::CubeTable(std::uint16_t w, std::uint16_t h, const Broken& broken, std
       next_[std::size_t{at} * (cubes_ + 1) + to] = Side::south;
     }
     if (steps[to % w] != static_cast<unsigned>(to / w)) {
-      unreachable(names::io(sip), names::cube({sip, to}), broken_links(broken, sip),
+      const auto in_column = [&](std::uint16_t low, std::uint16_t high) {
+        return high == low + w && low % w == to % w && low < to;
+      };
+      unreachable(names::io(sip), names::cube({sip, to}), broken_links(broken, sip), keys_of(broken, sip, in_column),
                   "repair a link, or break none between rows");
     }
     fill(to);
@@ -144,6 +163,14 @@ SipTable::SipTable(const SystemSpec& spec)
   const auto is_broken = [&](unsigned a, unsigned b) {
     return spec.broken_sip_links.count(std::minmax(static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b))) != 0;
   };
+  /// Of the broken links with both ends in what `holds` says.
+  const auto broken_in = [&](const auto& holds) {
+    std::vector<std::string> keys;
+    for (const auto& [low, high] : spec.broken_sip_links) {
+      if (holds(low) && holds(high)) keys.push_back(override_key(names::sip(low), names::sip(high)));
+    }
+    return keys;
+  };
   const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
   const unsigned w = grid ? spec.sip_w : sips_, h = grid ? spec.sip_h : 1;
   const bool wrap = spec.topology != SipTopology::mesh_2d_no_wrap;
@@ -168,7 +195,8 @@ SipTable::SipTable(const SystemSpec& spec)
           via = 0;
           while (via < sips_ && (via == at || via == to || is_broken(at, via) || is_broken(via, to))) ++via;
           if (via == sips_)
-            unreachable(names::sip(at), names::sip(to), "no third SIP has links to both", "repair a link");
+            unreachable(names::sip(at), names::sip(to), "no third SIP has links to both",
+                        broken_in([&](unsigned sip) { return sip == at || sip == to; }), "repair a link");
         }
         hop = {link_to(via), 0, true, via != to};
         continue;
@@ -181,6 +209,7 @@ SipTable::SipTable(const SystemSpec& spec)
         unreachable(names::sip(at), names::sip(to),
                     fmt::format("broken links cut {} from {} along {}", names::sip(at),
                                 names::sip(static_cast<std::uint16_t>(target)), along_x ? "x" : "y"),
+                    broken_in([&](unsigned sip) { return along_x ? sip / w == y : sip % w == x; }),
                     "repair a link: packets go along x, then along y, and only a ring has another way");
       }
       const auto moved = [&](unsigned i, unsigned n) { return (i + n + static_cast<unsigned>(step.step)) % n; };

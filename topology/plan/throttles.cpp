@@ -9,6 +9,7 @@
 #include "tlm/config/units.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/plan.h"
+#include "topology/spec/overrides.h"
 
 namespace kernbench::topology {
 namespace {
@@ -75,9 +76,11 @@ class ThrottleSearch {
                                                             : "system.links.switch";
     return named(network, fmt::format("{}.{}", section, key));
   }
+  static Named overridden(const std::string& key, const std::string& name) {
+    return {fmt::format("{} of {}", key, name), override_key(name)};
+  }
   Named named(const Network& network, std::string key) const {
-    if (odd(network) && key.rfind("cube.", 0) == 0)
-      return {fmt::format("{} of sip{}.cube{}", key, network.sip, network.cube), "overrides"};
+    if (odd(network) && key.rfind("cube.", 0) == 0) return overridden(key, names::cube({network.sip, network.cube}));
     return {key, key};
   }
 
@@ -163,7 +166,7 @@ class ThrottleSearch {
     for (const PeCoord at : some) {
       const DmaConfig& dma = plan_.spec.pe_at(at).dma;
       Named key{"pe.dma.outstanding", "pe.dma.outstanding"};
-      if (plan_.spec.pes.count(at) != 0) key = {fmt::format("{} of {}", key.name, names::pe(at)), "overrides"};
+      if (plan_.spec.pes.count(at) != 0) key = overridden(key.name, names::pe(at));
       look_at_reads(key, map.pe(at), map.rates(at).hbm_slice, at, dma.outstanding, dma.burst_bytes);
     }
     const PcieConfig& pcie = plan_.spec.sip.io.pcie;

@@ -27,7 +27,13 @@ class OverrideReader {
   OverrideReader(SystemSpec& spec, const CheckContext& context)
       : spec_(spec), context_(context), problems_(context.problems) {}
 
-  void run() {
+  std::map<std::string, Location> run() {
+    read_all();
+    return std::move(places_);
+  }
+
+ private:
+  void read_all() {
     const ConfigNode* list = context_.tree.find("overrides");
     if (list == nullptr || list->is_null()) return;
     if (!expect_list(*list, "overrides", "changes such as {match: sip0.cube3, pe: {...}}", problems_)) return;
@@ -41,7 +47,6 @@ class OverrideReader {
     check_sips_have_pes();
   }
 
- private:
   std::uint16_t cubes_per_sip() const { return static_cast<std::uint16_t>(spec_.sip.cube_w * spec_.sip.cube_h); }
 
   /// The values of all patches, of which nobody knows where they lie: on a machine that is sound.
@@ -180,6 +185,8 @@ class OverrideReader {
       const auto [low, high] = std::minmax(a->first.cube, b->first.cube);
       if (are_neighbouring_cubes(low, high)) {
         spec_.broken_cube_links.insert({{a->first.sip, low}, high});
+        const std::uint16_t sip = a->first.sip;
+        places_[override_key(names::cube({sip, low}), names::cube({sip, high}))] = link.where;
       } else {
         problems_.add(link.where, pair + ", which are no neighbours",
                       fmt::format("in the {} x {} cube mesh neighbours differ by 1 in one row, or by {} in one column",
@@ -189,6 +196,7 @@ class OverrideReader {
       const auto [low, high] = std::minmax(a->first.sip, b->first.sip);
       if (are_neighbouring_sips(low, high)) {
         spec_.broken_sip_links.insert({low, high});
+        places_[override_key(names::sip(low), names::sip(high))] = link.where;
       } else {
         problems_.add(link.where, pair + ", which are no neighbours",
                       fmt::format("the machine is a {} of {} SIPs", to_string(spec_.topology), spec_.sips));
@@ -312,7 +320,9 @@ class OverrideReader {
   void bind_cubes() {
     for (const auto& [at, patches] : cube_patches_) {
       const CubeReading& reading = read_cube(patches);
-      if (reading.differs) spec_.cubes.emplace(at, reading.spec);
+      if (!reading.differs) continue;
+      spec_.cubes.emplace(at, reading.spec);
+      places_[override_key(names::cube(at))] = patches.back().patch->where;
     }
   }
 
@@ -323,7 +333,9 @@ class OverrideReader {
       const std::vector<CubePatch>& under = cube_patches == cube_patches_.end() ? none : cube_patches->second;
       const auto [place, is_new] = pe_readings_.try_emplace(std::pair(under, patches));
       if (is_new) place->second = read_pe(under, patches);
-      if (place->second) spec_.pes.emplace(at, *place->second);
+      if (!place->second) continue;
+      spec_.pes.emplace(at, *place->second);
+      places_[override_key(names::pe(at))] = patches.back()->where;
     }
   }
 
@@ -365,6 +377,7 @@ class OverrideReader {
   SystemSpec& spec_;
   const CheckContext& context_;
   Problems& problems_;
+  std::map<std::string, Location> places_;
   std::map<CubeCoord, std::vector<CubePatch>> cube_patches_;
   std::map<PeCoord, std::vector<const ConfigNode*>> pe_patches_;
   std::map<std::vector<CubePatch>, CubeReading> readings_;
@@ -387,7 +400,12 @@ nlohmann::ordered_json difference(const nlohmann::ordered_json& base, const nloh
 
 }  // namespace
 
-void apply_overrides(SystemSpec& spec, const CheckContext& context) { OverrideReader(spec, context).run(); }
+std::string override_key(const std::string& name) { return "overrides." + name; }
+std::string override_key(const std::string& low, const std::string& high) { return override_key(low + "-" + high); }
+
+std::map<std::string, Location> apply_overrides(SystemSpec& spec, const CheckContext& context) {
+  return OverrideReader(spec, context).run();
+}
 
 nlohmann::ordered_json overrides_to_json(const SystemSpec& spec) {
   auto list = nlohmann::ordered_json::array();

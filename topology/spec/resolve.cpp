@@ -185,7 +185,7 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   check_system(spec, context);
   check_cube(spec.cube, context);
   // Overrides are laid on the values as written.
-  apply_overrides(spec, {merged, layer_files, failed, problems});
+  const auto overrides = apply_overrides(spec, {merged, layer_files, failed, problems});
   problems.throw_if_any();
 
   resolved.config = to_json(root_section(), &spec);
@@ -193,6 +193,7 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   spec.fingerprint = fingerprint(resolved.config);
   if (resolved.config["overrides"].empty()) resolved.config.erase("overrides");
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
+  resolved.sources.insert(resolved.sources.end(), overrides.begin(), overrides.end());
   resolved.hash = hash_of(json_text(resolved.config) + layout_text(spec.cube_mesh, tree.find("cube_mesh")));
   return resolved;
 }

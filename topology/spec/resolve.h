@@ -16,7 +16,8 @@ struct Resolved {
   nlohmann::ordered_json config;
   /// 32 hex digits over `config`; the same machine has the same hash, however it was written down.
   std::string hash;
-  /// Where each value was written: ("cube.noc.rows", location), in the order of `config`.
+  /// Where each value was written: ("cube.noc.rows", location), in the order of `config`; then each cube, PE and link
+  /// that an override changes (override_key).
   std::vector<std::pair<std::string, Location>> sources;
   /// Names of the files and `--set` entries that were laid on each other, in order.
   std::vector<std::string> layers;

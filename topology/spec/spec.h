@@ -74,13 +74,13 @@ struct InterSipSpec {
   NocConfig switch_crossbar;  ///< of the fabric switch; topology `switch` only
 };
 
-/// Stage 2's result: everything about the machine, typed, in base units.
 /// Where an initiator of somebody else is attached, beside what is there: at a router of a cube's mesh.
 struct InitiatorSpot {
   CubeCoord cube;
   GridPoint router;
 };
 
+/// Stage 2's result: everything about the machine, typed, in base units.
 struct SystemSpec {
   std::string name;  ///< preset or file it came from
   std::uint16_t sips = 2;
