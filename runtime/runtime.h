@@ -235,8 +235,8 @@ class Context {
 
   // Collectives. Every member of the group calls the same ones in the same order, with tensors of the same shape and
   // placement, each on its SIP; `in` and `out` may be one tensor where "in place" is said. The forms that end in _async
-  // only submit (the first call that needs other queues than the group has waits for all members); the others return
-  // when this rank's part is complete. What contributes, and where blocks lie with other scopes than sip:
+  // only submit (a launch that needs other queues than the group has waits until all members have them); the others
+  // return when this rank's part is complete. What contributes, and where blocks lie with other scopes than sip:
   // docs/collectives.md. p: members of the group.
   //
   // All throw std::logic_error without a process group; CollectiveMismatch if another member's call of the same place

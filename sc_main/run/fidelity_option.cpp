@@ -28,14 +28,12 @@ constexpr std::array<ErrorBand, 10> kBands{{
 }};
 
 /// Where transfers travel in trains: the largest deviation of `probe`, `p2p`, `stream`, layers and collectives on the
-/// presets from the same in the accurate grade, of `stream` on one cube, too: the largest is of all PEs of a cube of
-/// `rebel100` at one slice. On `default` with slots of 16 KiB (docs/fidelity.md, Trains) it is a load of 1 MiB. What a
-/// refresh more or less makes is not in it. Machines whose parts do not fit each other: the same section.
+/// presets from the same in the accurate grade, of `stream` on one cube, too (docs/fidelity.md, Trains against
+/// packets). What a refresh more or less makes is not in it.
 constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast,
                             "times of transfers in trains on the presets, against the accurate grade, but for a "
-                            "refresh more or less; 18% where slots exceed 4 KiB, 51% seen where a TCM is slower than "
-                            "the mesh",
-                            17.0};
+                            "refresh more or less; 51% seen where a TCM is slower than the mesh",
+                            18.0};
 
 /// The time of a layer of a language model, the largest deviation of the cases in docs/fidelity.md.
 constexpr ErrorBand kLayers{Subsystem::pe, Grade::fast,
