@@ -409,8 +409,8 @@ TEST(CommandLine, WhatIsWrongWithTheMachineIsToldWithTheOptions) {
   const Outcome outcome =
       tool({"run", "all_reduce", "-b", "1x", "--topology", "ring9", "--ccl", "ccl.yaml", "--data", "maybe"});
   EXPECT_EQ(outcome.code, 2);
-  for (const char* part : {"-b is '1x'", "ring9: error: is neither a preset nor a file", "--data is 'maybe'",
-                           "ccl.yaml:1:13: error: "})
+  for (const char* part :
+       {"-b is '1x'", "ring9: error: is neither a preset nor a file", "--data is 'maybe'", "ccl.yaml:1:13: error: "})
     EXPECT_THAT(outcome.err, HasSubstr(part));
 }
 
