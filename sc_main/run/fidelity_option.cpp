@@ -33,7 +33,7 @@ constexpr std::array<ErrorBand, 10> kBands{{
 constexpr ErrorBand kTrains{Subsystem::pe, Grade::fast,
                             "times of transfers in trains on the presets, against the accurate grade, but for a "
                             "refresh more or less; 51% seen where a TCM is slower than the mesh",
-                            18.0};
+                            17.1};
 
 /// The time of a layer of a language model, the largest deviation of the cases in docs/fidelity.md.
 constexpr ErrorBand kLayers{Subsystem::pe, Grade::fast,
