@@ -6,7 +6,6 @@
 #include "tlm/machine/names.h"
 #include "topology/plan/machine_error.h"
 #include "topology/plan/plan.h"
-#include "topology/spec/overrides.h"
 
 namespace kernbench::topology {
 
@@ -134,34 +133,18 @@ class Connector {
                spec_.links.link);
   }
 
-  CubeCoord cube_of(const Placed& side) const {
-    const Network& network = plan_.networks[side.end.network];
-    return {network.sip, network.cube};
-  }
-  bool is_io(const Placed& side) const { return plan_.networks[side.end.network].kind == NetworkKind::io; }
-
-  /// What says how many connections two sides have that differ: of two cubes, an override.
-  std::vector<std::string> keys_of(const Placed& a, const Placed& b) const {
-    std::vector<std::string> keys;
-    for (const Placed& side : {a, b}) {
-      if (is_io(side))
-        keys.emplace_back("sip.io.ucie.connections");
-      else if (spec_.cubes.count(cube_of(side)) != 0)
-        keys.push_back(override_key(names::cube(cube_of(side))));
-    }
-    if (keys.size() == 1 && (is_io(a) || is_io(b))) keys.emplace_back("cube.ucie.connections");
-    return keys;
-  }
-
   void join(Placed a, Placed b) {
     if (a.end.spots->size() != b.end.spots->size()) {
+      // Of the IO chiplet and a cube: all cubes have the same.
       const auto side = [&](const Placed& of) {
-        return fmt::format(
-            "{} UCIe connections of {}", of.end.spots->size(),
-            is_io(of) ? fmt::format("the IO chiplet of {}", names::sip(cube_of(of).sip)) : names::cube(cube_of(of)));
+        const Network& network = plan_.networks[of.end.network];
+        return fmt::format("{} UCIe connections of {}", of.end.spots->size(),
+                           network.kind == NetworkKind::io
+                               ? fmt::format("the IO chiplet of {}", names::sip(network.sip))
+                               : names::cube({network.sip, network.cube}));
       };
-      throw MachineError(keys_of(a, b), fmt::format("{} face {}", side(a), side(b)),
-                         "give both the same ucie.connections");
+      throw MachineError(std::vector<std::string>{"sip.io.ucie.connections", "cube.ucie.connections"},
+                         fmt::format("{} face {}", side(a), side(b)), "give both the same ucie.connections");
     }
     // Trained to what both can do.
     const std::uint64_t rate = std::min(a.end.link.bytes_per_second, b.end.link.bytes_per_second);
