@@ -54,29 +54,61 @@ HbmAddressMap::HbmAddressMap(const HbmConfig& config, unsigned pseudo_channels_p
     add(member, size);
     if (kind != 5) below *= size;
   }
-  if (own_pseudo_channel) return;
-  interleave_ = config.interleave_bytes;
-  if (interleave_ < burst || interleave_ % burst != 0) {
-    throw std::invalid_argument("hbm: interleave of " + std::to_string(interleave_) +
-                                " B is no multiple of a burst of " + std::to_string(burst) + " B");
-  }
-  interleave_below(interleave_ / burst, pseudo_channels_per_slice);
+  if (!own_pseudo_channel) interleave_below(config, pseudo_channels_per_slice);
+  find_bits();
 }
 
-void HbmAddressMap::add(std::uint32_t BurstPlace::*member, std::uint64_t size) {
-  Field field;
-  field.member = member;
-  field.size = size;
-  if (is_power_of_two(size)) {
-    field.mask = size - 1;
-    while (std::uint64_t{1} << field.shift < size) ++field.shift;
-  }
-  fields_.push_back(field);
+void HbmAddressMap::add(std::uint32_t BurstPlace::*member, std::uint64_t size) { fields_.push_back({member, size, 1}); }
+
+HbmAddressMap::Bits& HbmAddressMap::PlaceBits::at(std::uint32_t BurstPlace::*member) {
+  if (member == &BurstPlace::pseudo_channel) return pseudo_channel;
+  if (member == &BurstPlace::stack_id) return stack_id;
+  if (member == &BurstPlace::bank_group) return bank_group;
+  if (member == &BurstPlace::bank) return bank;
+  return member == &BurstPlace::row ? row : column;
 }
 
-/// Puts the pseudo channel above the lowest `bursts` bursts: the field that this cuts becomes two. Where it cuts no
+void HbmAddressMap::find_bits() {
+  powers_of_two_ = cut_ == 0;
+  unsigned shift = 0;
+  for (const Field& field : fields_) {
+    powers_of_two_ = powers_of_two_ && (field.size == 0 || is_power_of_two(field.size));
+    if (!powers_of_two_) return;
+    const Bits bits{shift, static_cast<std::uint32_t>(field.size - 1)};
+    if (field.weight > 1) {
+      upper_ = bits, upper_member_ = field.member;
+      while (1U << upper_left_ < field.weight) ++upper_left_;
+    } else {
+      bits_.at(field.member) = bits;
+    }
+    while (std::uint64_t{1} << (shift - bits.shift) < field.size) ++shift;
+  }
+}
+
+BurstPlace HbmAddressMap::place_by_division(std::uint64_t burst) const {
+  BurstPlace place;
+  std::uint64_t rest = burst;
+  if (cut_ != 0) {
+    place.pseudo_channel = static_cast<std::uint32_t>(rest / cut_ % pseudo_channels_);
+    rest = rest / cut_ / pseudo_channels_ * cut_ + rest % cut_;
+  }
+  for (const Field& field : fields_) {
+    const std::uint64_t value = field.size == 0 ? rest : rest % field.size;
+    if (field.size != 0) rest /= field.size;
+    place.*field.member += static_cast<std::uint32_t>(value) * field.weight;
+  }
+  return place;
+}
+
+/// Puts the pseudo channel above the bursts of an interleave: the field that this cuts becomes two. Where it cuts no
 /// field into equal parts, place() does it by division.
-void HbmAddressMap::interleave_below(std::uint64_t bursts, std::uint64_t pseudo_channels) {
+void HbmAddressMap::interleave_below(const HbmConfig& config, std::uint64_t pseudo_channels) {
+  interleave_ = config.interleave_bytes;
+  if (interleave_ < config.burst_bytes || interleave_ % config.burst_bytes != 0) {
+    throw std::invalid_argument("hbm: interleave of " + std::to_string(interleave_) +
+                                " B is no multiple of a burst of " + std::to_string(config.burst_bytes) + " B");
+  }
+  const std::uint64_t bursts = interleave_ / config.burst_bytes;
   std::uint64_t below = bursts;  // that the fields so far do not fill
   std::size_t i = 0;
   while (i < fields_.size() && below > 1 && fields_[i].size != 0 && below % fields_[i].size == 0)

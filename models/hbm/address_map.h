@@ -26,44 +26,52 @@ class HbmAddressMap {
   std::uint64_t columns() const { return columns_; }
   /// Place of the burst that holds `offset`. Its pseudo channel is numbered within the slice, from 0.
   BurstPlace place(std::uint64_t offset) const {
+    const std::uint64_t burst = offset >> burst_shift_;
+    if (!powers_of_two_) return place_by_division(burst);
     BurstPlace place;
-    std::uint64_t rest = offset >> burst_shift_;
-    if (cut_ != 0) {
-      place.pseudo_channel = static_cast<std::uint32_t>(rest / cut_ % pseudo_channels_);
-      rest = rest / cut_ / pseudo_channels_ * cut_ + rest % cut_;
-    }
-    for (const Field& field : fields_) {
-      std::uint64_t value = rest;
-      if (field.mask != kNotPowerOfTwo) {
-        value &= field.mask;
-        rest >>= field.shift;
-      } else if (field.size != 0) {
-        value %= field.size;
-        rest /= field.size;
-      }
-      place.*field.member += static_cast<std::uint32_t>(value) * field.weight;
-    }
+    place.pseudo_channel = bits_.pseudo_channel.of(burst);
+    place.stack_id = bits_.stack_id.of(burst);
+    place.bank_group = bits_.bank_group.of(burst);
+    place.bank = bits_.bank.of(burst);
+    place.row = bits_.row.of(burst);
+    place.column = bits_.column.of(burst);
+    place.*upper_member_ |= upper_.of(burst) << upper_left_;
     return place;
   }
   /// First byte of the burst at `place`: the inverse of place().
   std::uint64_t offset(const BurstPlace& place) const;
 
  private:
-  static constexpr std::uint64_t kNotPowerOfTwo = ~std::uint64_t{0};
+  /// One of what follows one another in the number of a burst, least significant first.
   struct Field {
     std::uint32_t BurstPlace::*member = nullptr;
-    std::uint64_t size = 0;               // 0: all that is left
-    std::uint64_t mask = kNotPowerOfTwo;  // size - 1
-    unsigned shift = 0;
+    std::uint64_t size = 0;    // 0: all that is left
     std::uint32_t weight = 1;  // the column may be cut in two by the interleave
   };
+  /// Where a field lies whose size is a power of two.
+  struct Bits {
+    unsigned shift = 0;
+    std::uint32_t mask = 0;
+    std::uint32_t of(std::uint64_t burst) const { return static_cast<std::uint32_t>(burst >> shift) & mask; }
+  };
+  struct PlaceBits {
+    Bits pseudo_channel, stack_id, bank_group, bank, row, column;
+    Bits& at(std::uint32_t BurstPlace::*member);
+  };
+  BurstPlace place_by_division(std::uint64_t burst) const;
+  void find_bits();
   void add(std::uint32_t BurstPlace::*member, std::uint64_t size);
-  void interleave_below(std::uint64_t bursts, std::uint64_t pseudo_channels);
+  void interleave_below(const HbmConfig& config, std::uint64_t pseudo_channels);
 
   std::uint64_t interleave_ = 0, column_stride_ = 1, columns_;
   unsigned burst_shift_ = 0;
   std::uint64_t cut_ = 0, pseudo_channels_ = 1;  // interleave in bursts, where no field of its own says it
   std::vector<Field> fields_;                    // least significant first
+  bool powers_of_two_ = false;                   // all fields: then these say where they lie
+  PlaceBits bits_;
+  Bits upper_;  // of the field that is cut in two
+  std::uint32_t BurstPlace::*upper_member_ = &BurstPlace::column;
+  unsigned upper_left_ = 0;
 };
 
 }  // namespace kernbench

@@ -16,10 +16,17 @@ class ChannelClock {
     const std::uint64_t common = std::gcd(kPsPerSecond, clock_.hertz()), below = clock_.hertz() / common;
     if ((below & (below - 1)) != 0) return;
     ps_ = kPsPerSecond / common;
+    reciprocal_ = static_cast<std::uint64_t>((static_cast<unsigned __int128>(1) << 64) / ps_);
     while (std::uint64_t{1} << halvings_ < below) ++halvings_;
     most_ = ~std::uint64_t{0} / ps_;
   }
-  Tick at_or_after(Ps time) const { return clock_.tick_at_or_after(time) + 1; }
+  Tick at_or_after(Ps time) const {
+    const std::uint64_t halves = time << halvings_;
+    if (reciprocal_ == 0 || halves >> halvings_ != time) return clock_.tick_at_or_after(time) + 1;
+    auto tick = static_cast<Tick>(static_cast<unsigned __int128>(halves) * reciprocal_ >> 64);
+    while (tick * ps_ < halves) ++tick;  // the product is at most one short of the quotient
+    return tick + 1;
+  }
   Ps time(Tick tick) const { return span(tick - 1); }
   Ps span(Tick ticks) const { return ticks <= most_ ? ticks * ps_ >> halvings_ : clock_.at(ticks); }
   /// The same, if it is a whole number of picoseconds, so that it may be multiplied; else 0.
@@ -28,7 +35,7 @@ class ChannelClock {
  private:
   Clock clock_;
   // A tick is ps_ / 2^halvings_ picoseconds of most clocks, which needs no division: of so many ticks.
-  std::uint64_t ps_ = 0, most_ = 0;
+  std::uint64_t ps_ = 0, most_ = 0, reciprocal_ = 0;  // 2^64 / ps_
   unsigned halvings_ = 0;
 };
 

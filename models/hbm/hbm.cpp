@@ -70,6 +70,8 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
   waiting.resize(slices, kNoAccess);
   for (std::uint32_t i = 0; i < slices; ++i)
     bases.push_back(PhysicalAddress::hbm({cube.sip, cube.cube, static_cast<std::uint16_t>(i)}, 0).encode());
+  for (std::uint32_t i = 0; i < config.total_pseudo_channels(); ++i)
+    channel_places.push_back({i / config.pseudo_channels, i % config.pseudo_channels});
   for (unsigned i = 0; observer != nullptr && i < config.channels; ++i)
     tracks.push_back(std::make_unique<ChannelTracks>(*observer, cube, i, config, wide ? wide->gaps : gaps));
   for (unsigned i = 0; wide && observer != nullptr && i < slices; ++i) {

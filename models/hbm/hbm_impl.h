@@ -63,6 +63,10 @@ struct Hbm::Impl final : MemoryBackend {
     std::uint64_t booked = 0;  ///< bursts that it knows of
     Ps busy = 0;               ///< what these take
   };
+  /// Where a pseudo channel of the stack lies.
+  struct ChannelPlace {
+    std::uint32_t channel = 0, pseudo_channel = 0;
+  };
   void book(Channel& target, const ChannelTiming::Decided& burst);
 
   Impl(const std::string& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
@@ -119,6 +123,7 @@ struct Hbm::Impl final : MemoryBackend {
   EventQueue& queue;
   const unsigned queue_bursts;
   std::vector<std::uint64_t> bases;                           // by slice: its first address
+  std::vector<ChannelPlace> channel_places;                   // by pseudo channel of the stack
   std::vector<std::unique_ptr<ChannelTracks>> tracks;         // by channel; empty: nobody listens
   std::vector<std::unique_ptr<WideSliceTracks>> wide_tracks;  // by slice, the same
   std::vector<Usage*> usages;                                 // by channel; empty: nobody wants them

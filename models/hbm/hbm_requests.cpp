@@ -57,9 +57,9 @@ Hbm::Impl::Piece Hbm::Impl::piece_at(unsigned port, std::uint64_t at, std::uint6
     const std::uint64_t needed = ((end + burst_bytes - 1) >> burst_shift) - piece.first;
     piece.count = static_cast<unsigned>(std::min<std::uint64_t>(needed, map.columns() - piece.place.column));
   } else {
-    const std::uint32_t pseudo_channel = port * pseudo_channels_per_slice + piece.place.pseudo_channel;
-    piece.channel = pseudo_channel / config.pseudo_channels;
-    piece.place.pseudo_channel = pseudo_channel - piece.channel * config.pseudo_channels;
+    const ChannelPlace of_stack = channel_places[port * pseudo_channels_per_slice + piece.place.pseudo_channel];
+    piece.channel = of_stack.channel;
+    piece.place.pseudo_channel = of_stack.pseudo_channel;
     const std::uint64_t unit_end = std::min(map.interleave_end(at), end);
     const std::uint64_t needed = ((unit_end + burst_bytes - 1) >> burst_shift) - piece.first;
     piece.count = static_cast<unsigned>(std::min(needed, std::uint64_t{queue_bursts}));
@@ -71,8 +71,12 @@ Hbm::Impl::Piece Hbm::Impl::piece_at(unsigned port, std::uint64_t at, std::uint6
 /// The bursts of an access, and how much later its last one comes than if all pseudo channels had a share of it.
 void Hbm::Impl::measure(Access& access) const {
   const std::uint64_t burst = config.burst_bytes;
+  if (!wide) {
+    access.bursts =
+        static_cast<std::uint32_t>(((access.end + burst - 1) >> burst_shift) - (access.offset >> burst_shift));
+    return;
+  }
   access.bursts = static_cast<std::uint32_t>((access.end + burst - 1) / burst - access.offset / burst);
-  if (!wide) return;
   const std::uint64_t unit = config.interleave_bytes;
   const std::uint64_t units = (access.end + unit - 1) / unit - access.offset / unit;
   if (units > pseudo_channels_per_slice) return;
@@ -93,7 +97,7 @@ unsigned Hbm::Impl::accept(Channel& target, unsigned port, const Piece& piece, b
   const auto place_of = [&](std::uint64_t burst) {
     if (burst == first) return piece.place;
     BurstPlace place = map.place(burst * burst_bytes);
-    place.pseudo_channel = (port * pseudo_channels_per_slice + place.pseudo_channel) % config.pseudo_channels;
+    place.pseudo_channel = channel_places[port * pseudo_channels_per_slice + place.pseudo_channel].pseudo_channel;
     return place;
   };
   unsigned queued = 0;

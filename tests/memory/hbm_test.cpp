@@ -8,6 +8,7 @@
 #include <string>
 
 #include "models/hbm/address_map.h"
+#include "models/hbm/channel_tracks.h"
 #include "tests/memory/hbm_stack.h"
 #include "tlm/ext/packet.h"
 
@@ -23,6 +24,47 @@ TEST(HbmAddressMap, DealsASliceToItsPseudoChannelsInTurnsOfTheInterleave) {
     for (std::uint64_t offset = 0; offset < 16384; offset += 32) {
       ASSERT_EQ(map.place(offset).pseudo_channel, offset / interleave % 4) << offset;
       ASSERT_EQ(map.offset(map.place(offset)), offset);
+    }
+  }
+}
+
+TEST(HbmAddressMap, GivesEveryBurstAPlaceOfItsOwnWhateverTheMapping) {
+  for (const char* mapping : {"RoSiBaCoBg", "RoCoSiBaBg", "BgRoSiBaCo", "RoSiBaBgPcCo", "PcRoSiBaCoBg", "CoRoSiBaBg"}) {
+    // Below the bank groups, among them, in the column; 48 bursts cut no field into equal parts.
+    for (const std::uint64_t interleave : {32, 64, 256, 1536}) {
+      for (const unsigned groups : {4, 3}) {  // 3: found by division
+        HbmConfig config = hbm3_6400();
+        config.mapping = mapping;
+        config.interleave_bytes = interleave;
+        config.bank_groups = groups;
+        const HbmAddressMap map(config, 4);
+        for (std::uint64_t i = 0; i < 20'000; ++i) {
+          const std::uint64_t offset = (i < 10'000 ? i : i * 7919 % 1'000'000) * 32;  // within 32 MB
+          const BurstPlace place = map.place(offset);
+          ASSERT_EQ(map.offset(place), offset) << mapping << ", interleave " << interleave << ", groups " << groups;
+          ASSERT_LT(place.pseudo_channel, 4U);
+          ASSERT_LT(place.bank_group, groups);
+          ASSERT_LT(place.bank, config.banks_per_group);
+          ASSERT_LT(place.column, map.columns());
+        }
+      }
+    }
+  }
+}
+
+TEST(HbmClock, FindsTheFirstTickThatIsNotBeforeATime) {
+  for (const std::uint64_t hertz :
+       {1'000'000'000UL, 1'600'000'000UL, 3'200'000'000UL, 900'000'000UL, 1'333'333'333UL}) {
+    for (const bool half : {false, true}) {
+      HbmConfig config = hbm3_6400();
+      config.ck_hz = hertz;
+      config.half_clock_commands = half;
+      const ChannelClock clock(config);
+      for (Ps time = 0; time < 4'000'000'000'000; time = time < 5000 ? time + 1 : time * 3 / 2 + 7) {
+        const Tick tick = clock.at_or_after(time);
+        ASSERT_GE(clock.time(tick), time) << hertz;
+        ASSERT_TRUE(tick == 1 || clock.time(tick - 1) < time) << hertz << " Hz, " << time << " ps";
+      }
     }
   }
 }
