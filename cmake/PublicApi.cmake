@@ -7,8 +7,8 @@ set(KERNBENCH_PUBLIC_HEADERS
   ccl/contract/contract.h
   ccl/contract/grid.h
   ccl/schedule/check.h
-  ccl/schedule/plan_request.h
-  ccl/schedule/schedule.h
+  ccl/contract/plan_request.h
+  ccl/contract/schedule.h
   ccl/contract/verbs.h
   runtime/deadlock.h
   runtime/errors.h

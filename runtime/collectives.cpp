@@ -129,11 +129,11 @@ class Call {
   struct Entered {
     CallOrder& order;
     std::size_t number;
+    ccl::CallTensors tensors;
     ProcessGroup::Chosen chosen;
   };
   Entered enter();
   std::shared_ptr<Handle::State> submit(const Entered& entered);
-  ccl::Collective::Launch bind(std::size_t algorithm) const;
   /// Gives the launch the number of its program, and sends that to the PEs ahead of it in its stream. Null: they have
   /// it.
   std::shared_ptr<Handle::State> install_program(std::size_t algorithm, ccl::Collective::Launch& launch);
@@ -321,22 +321,19 @@ Call::Entered Call::enter() {
   check_counts();
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
-  const ProcessGroup::Chosen chosen = group_.algorithm_for(call_, in_.argument, out(), bytes_, all_in_place(), member_);
-  runtime_.groups.reserve_rings(group_);
-  return {order, number, chosen};
+  ccl::CallTensors tensors{call_, in_.argument, out(), group_.size(), member_};
+  const ProcessGroup::Chosen chosen = group_.algorithm_for(tensors, bytes_, all_in_place());
+  return {order, number, std::move(tensors), chosen};
 }
 
 void Call::prepare() {
   const Entered entered = enter();
   runtime_.groups.await_tables(group_, entered.chosen.number, rank_);
-  if (ccl::Collective::Launch launch = bind(entered.chosen.number); !launch.targets.empty()) {
+  ccl::Collective::Launch launch = group_.algorithm(entered.chosen.number).bind(entered.tensors);
+  if (!launch.targets.empty()) {
     if (const auto program = install_program(entered.chosen.number, launch)) runtime_.messages.await(program);
   }
   runtime_.groups.barrier(rank_, who_.c_str(), &group_);
-}
-
-ccl::Collective::Launch Call::bind(std::size_t algorithm) const {
-  return group_.algorithm(algorithm).bind(member_, call_, in_.argument, out());
 }
 
 std::shared_ptr<Handle::State> Call::install_program(std::size_t algorithm, ccl::Collective::Launch& launch) {
@@ -362,7 +359,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
 
   const std::string& name = group_.algorithm(algorithm).name();
   const int sip = group_.sip_of(member_);
-  ccl::Collective::Launch bound = bind(algorithm);
+  ccl::Collective::Launch bound = group_.algorithm(algorithm).bind(entered.tensors);
   if (bound.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
     state->kind = "collective";

@@ -34,15 +34,25 @@ ProcessGroup& Groups::default_group(const char* who) {
   return *groups_.front();
 }
 
+const std::shared_ptr<const ccl::Registry>& Groups::registry(const std::string& file) {
+  std::shared_ptr<const ccl::Registry>& known = registries_[file];
+  if (known == nullptr) known = std::make_shared<ccl::Registry>(file);
+  return known;
+}
+
+std::optional<int> Groups::world_size(const ProcessGroupOptions& options) {
+  return ProcessGroup::world_size(options, *registry(options.ccl_file));
+}
+
 void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_size) {
   if (!groups_.empty()) throw std::logic_error("init_process_group: the default group exists already");
-  if (const std::optional<int> pes = ProcessGroup::world_size(wanted)) {
+  if (const std::optional<int> pes = this->world_size(wanted)) {
     if (*pes != world_size) {
       throw std::invalid_argument(fmt::format(
           "init_process_group: world_size is {} in ccl.yaml, the program has {} ranks: give the program as many", *pes,
           world_size));
     }
-    rank_pes_ = ProcessGroup::rank_pes(wanted, runtime_.map);
+    rank_pes_ = ProcessGroup::rank_pes(wanted, *registry(wanted.ccl_file), runtime_.map);
   } else if (world_size > runtime_.map.sips) {
     throw std::invalid_argument(fmt::format("init_process_group: {}, but the machine has {}",
                                             counted(world_size, "rank"), counted(runtime_.map.sips, "SIP")));
@@ -58,7 +68,7 @@ void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_siz
 
 ProcessGroup& Groups::make_group(const ProcessGroupOptions& wanted, std::vector<int> ranks) {
   refuse_unknown("init_process_group", "Scope", wanted.scope, Scope::pe);
-  if (rank_pes_.empty() && ProcessGroup::world_size(wanted)) {
+  if (rank_pes_.empty() && world_size(wanted)) {
     throw std::invalid_argument("new_group: world_size in ccl.yaml makes ranks PEs, but those of the program are SIPs");
   }
   std::vector<std::uint16_t> sips;
@@ -74,20 +84,19 @@ ProcessGroup& Groups::make_group(const ProcessGroupOptions& wanted, std::vector<
     }
   }
   const auto id = static_cast<std::uint16_t>(groups_.size());
-  auto group = std::make_unique<ProcessGroup>(id, wanted, runtime_.map, std::move(ranks), std::move(sips),
-                                              std::move(pes), rings_);
-  reserve_rings(*group);
+  auto group = std::make_unique<ProcessGroup>(id, wanted, registry(wanted.ccl_file), runtime_.map, std::move(ranks),
+                                              std::move(sips), std::move(pes), rings_);
+  reserve_rings(group->group().sips);
   groups_.push_back(std::move(group));
   return *groups_.back();
 }
 
-void Groups::reserve_rings(const ProcessGroup& group) {
+void Groups::reserve_rings(const std::vector<std::uint16_t>& sips) {
   if (runtime_.map.ipcq_buffer != MemoryKind::hbm) return;  // kernels own TCM, and tensors leave SRAM alone
-  const ccl::Group& bound = group.group();
-  const std::set<std::uint16_t> sips_used(bound.sips.begin(), bound.sips.end());
-  for (const std::uint16_t sip : sips_used) {
+  const std::uint64_t ring_bytes = ccl::queue_shape(runtime_.map).ring_bytes();
+  for (const std::uint16_t sip : std::set<std::uint16_t>(sips.begin(), sips.end())) {
     for (const PeCoord pe : runtime_.map.pes(sip)) {
-      if (rings_.used(pe) > 0) runtime_.tensors.device().reserve(pe, rings_.used(pe) * bound.queue.ring_bytes());
+      if (rings_.used(pe) > 0) runtime_.tensors.device().reserve(pe, rings_.used(pe) * ring_bytes);
     }
   }
 }
@@ -102,14 +111,10 @@ const Groups::CubeQueues& Groups::cube_queues(int rank, int sip, std::uint16_t s
   const auto [found, fresh] = cube_groups_.emplace(std::pair(sip, stream), CubeQueues{next, nullptr});
   if (!fresh) return found->second;
   const auto number = static_cast<std::uint16_t>(sip);
-  const ccl::QueueShape queue{runtime_.map.ipcq_slots, runtime_.map.ipcq_slot_bytes, runtime_.map.ipcq_buffer};
-  ccl::GroupQueues queues(runtime_.map, {next, {number}, queue}, rings_);
+  ccl::GroupQueues queues(runtime_.map, {next, {number}, ccl::queue_shape(runtime_.map)}, rings_);
   const ccl::SipShape alone;  // a ring of one SIP
   SfrWriteMessage rows{queues.rows(queues.add(alone, ccl::kLocalPeers | ccl::kCubeGrid, {}), 0)};
-  if (runtime_.map.ipcq_buffer == MemoryKind::hbm) {
-    for (const PeCoord pe : runtime_.map.pes(number))
-      runtime_.tensors.device().reserve(pe, rings_.used(pe) * queue.ring_bytes());
-  }
+  reserve_rings({number});
   if (!rows.entries.empty()) {
     found->second.installed = runtime_.messages.submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");
   }
@@ -124,6 +129,7 @@ void Groups::install_tables(ProcessGroup& group, std::size_t algorithm, int rank
   SfrWriteMessage rows;
   std::shared_ptr<Handle::State>& own = group.own_table(member);
   const bool owns = own == nullptr;
+  if (first < end) reserve_rings(group.group().sips);
   if (owns) rows.entries = group.own_queues(member);
   for (std::size_t i = first; i < end; ++i) {
     const auto more = group.algorithm(i).neighbours(member);
@@ -283,7 +289,7 @@ void Runtime::init_process_group(const ProcessGroupOptions& options) {
 }
 
 int Runtime::world_size(const ProcessGroupOptions& options) const {
-  return ProcessGroup::world_size(options).value_or(impl_->map.sips);
+  return impl_->groups.world_size(options).value_or(impl_->map.sips);
 }
 
 int Runtime::world_size() const {

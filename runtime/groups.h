@@ -25,12 +25,13 @@ class Groups {
   void init(int rank, const ProcessGroupOptions& options);
   ProcessGroup& new_group(int rank, const std::vector<int>& ranks, const ProcessGroupOptions& options);
 
-  /// Submits the rows of one member's SIP that algorithms up to number `algorithm` need and that it does not have.
+  /// What ccl.yaml says of the number of ranks; none: ranks are SIPs.
+  std::optional<int> world_size(const ProcessGroupOptions& options);
+  /// Reserves the memory of the queues that algorithms up to number `algorithm` need, and submits the rows for them
+  /// that one member's SIP does not have.
   void install_tables(ProcessGroup& group, std::size_t algorithm, int rank);
   /// The same, and returns when they are in.
   void await_tables(ProcessGroup& group, std::size_t algorithm, int rank);
-  /// Rings in HBM: tensors stay below them.
-  void reserve_rings(const ProcessGroup& group);
   /// What launches of a stream on a SIP with queues between the PEs of a cube need; the first call submits what
   /// installs them.
   struct CubeQueues {
@@ -54,10 +55,16 @@ class Groups {
   std::string detail(int rank) const;
 
  private:
+  /// Of a ccl.yaml, which is read once.
+  const std::shared_ptr<const ccl::Registry>& registry(const std::string& file);
   void make_default_group(const ProcessGroupOptions& options, int world_size);
   ProcessGroup& make_group(const ProcessGroupOptions& options, std::vector<int> ranks);
 
+  /// Rings in HBM: tensors stay below them.
+  void reserve_rings(const std::vector<std::uint16_t>& sips);
+
   RuntimeImpl& runtime_;
+  std::map<std::string, std::shared_ptr<const ccl::Registry>> registries_;  // by file
   ccl::RingNumbers rings_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;
   std::map<std::pair<int, std::uint16_t>, CubeQueues> cube_groups_;  // by SIP and stream

@@ -18,7 +18,7 @@ std::shared_ptr<ccl::GroupQueues> make_queues(std::uint16_t id, const MachineMap
   group.id = id;
   group.sips = std::move(sips);
   group.pes = std::move(pes);
-  group.queue = {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer};
+  group.queue = ccl::queue_shape(map);
   return std::make_shared<ccl::GroupQueues>(map, std::move(group), rings);
 }
 
@@ -33,22 +33,21 @@ std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const cc
   return options.algorithm.empty() ? registry.algorithm() : options.algorithm;
 }
 
-std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options) {
-  const ccl::Registry registry(options.ccl_file);
+std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options, const ccl::Registry& registry) {
   return registry.world_size(counted(options, registry));
 }
 
-std::vector<PeCoord> ProcessGroup::rank_pes(const ProcessGroupOptions& options, const MachineMap& map) {
-  const ccl::Registry registry(options.ccl_file);
+std::vector<PeCoord> ProcessGroup::rank_pes(const ProcessGroupOptions& options, const ccl::Registry& registry,
+                                            const MachineMap& map) {
   return registry.rank_pes(counted(options, registry), map);
 }
 
-ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map,
-                           std::vector<int> ranks, std::vector<std::uint16_t> sips, std::vector<PeCoord> pes,
-                           ccl::RingNumbers& rings)
+ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
+                           std::shared_ptr<const ccl::Registry> registry, const MachineMap& map, std::vector<int> ranks,
+                           std::vector<std::uint16_t> sips, std::vector<PeCoord> pes, ccl::RingNumbers& rings)
     : options_(options),
-      registry_(options.ccl_file),
-      algorithm_(algorithm(options, registry_)),
+      registry_(std::move(registry)),
+      algorithm_(algorithm(options, *registry_)),
       queues_(make_queues(id, map, std::move(sips), std::move(pes), rings)),
       calls_(std::make_shared<ccl::CallBinder>(map, queues_->group(), options.scope)),
       tables_(ranks.size()),
@@ -67,13 +66,13 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
   if (algorithm_ == kAuto) {
     chooser().check_loaded();
   } else {
-    named_ = registry_.load(algorithm_, options.parameters, size());
+    named_ = registry_->load(algorithm_, options.parameters, size());
     use(*named_);
   }
 }
 
 ccl::Chooser& ProcessGroup::chooser() {
-  if (!chooser_) chooser_.emplace(registry_, queues_->map(), group(), options_.scope, options_.parameters, calls_);
+  if (!chooser_) chooser_.emplace(*registry_, queues_->map(), group(), options_.scope, options_.parameters, calls_);
   return *chooser_;
 }
 
@@ -86,10 +85,8 @@ std::size_t ProcessGroup::use(const ccl::AlgorithmEntry& entry, const ccl::CallT
   return algorithms_.size() - 1;
 }
 
-ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
-                                                 const LaunchMessage::TensorArg& out, std::uint64_t bytes,
-                                                 bool in_place, int member) {
-  const ccl::CallTensors tensors{call, in, out, size(), member};
+ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes, bool in_place) {
+  const CollectiveCall& call = tensors.call;
   // A schedule is for all ranks, and its queues join neighbours, and many kernels serve no transfers: what two ranks do
   // is chosen as if none were named.
   const bool transfer = call.op == CollectiveOp::send_recv && (call.to < 0 || call.from < 0);
@@ -101,7 +98,7 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const CollectiveCall& call, con
   const ccl::ChoiceInput input{call.op, bytes, call.root, in_place, &tensors};
   for (const ccl::Choice* choice = &chooser().choose(input);;) {
     try {
-      return {use(chooser().entry(choice->algorithm), &tensors), choice};
+      return {use(*choice->entry, &tensors), choice};
     } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there
       choice = &chooser().choose_other(input, error.what());
     }

@@ -21,14 +21,17 @@ namespace kernbench {
 class ProcessGroup {
  public:
   /// `ranks`: the members, by group rank; member i drives sips[i], or is pes[i] where ranks are PEs (otherwise `pes` is
-  /// empty). `rings`: of the machine, shared by all groups. Throws ConfigError or std::invalid_argument.
-  ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, const MachineMap& map, std::vector<int> ranks,
-               std::vector<std::uint16_t> sips, std::vector<PeCoord> pes, ccl::RingNumbers& rings);
+  /// empty). `registry`: of its ccl.yaml. `rings`: of the machine, shared by all groups. Throws ConfigError or
+  /// std::invalid_argument.
+  ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options, std::shared_ptr<const ccl::Registry> registry,
+               const MachineMap& map, std::vector<int> ranks, std::vector<std::uint16_t> sips, std::vector<PeCoord> pes,
+               ccl::RingNumbers& rings);
 
   /// What ccl.yaml says of the number of ranks: the algorithm's entry, otherwise the defaults. Given: ranks are PEs.
-  static std::optional<int> world_size(const ProcessGroupOptions& options);
+  static std::optional<int> world_size(const ProcessGroupOptions& options, const ccl::Registry& registry);
   /// The PEs that are ranks then. Throws ConfigError if the machine has fewer.
-  static std::vector<PeCoord> rank_pes(const ProcessGroupOptions& options, const MachineMap& map);
+  static std::vector<PeCoord> rank_pes(const ProcessGroupOptions& options, const ccl::Registry& registry,
+                                       const MachineMap& map);
   /// The entry that the options name, or else that of ccl.yaml; or "auto".
   static std::string algorithm(const ProcessGroupOptions& options, const ccl::Registry& registry);
 
@@ -47,9 +50,8 @@ class ProcessGroup {
     const ccl::Choice* choice = nullptr;
   };
   /// The algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto` chooses; the
-  /// same on every member, of which `member` is the one that calls. Throws ccl::Error if there is none.
-  Chosen algorithm_for(const CollectiveCall& call, const LaunchMessage::TensorArg& in,
-                       const LaunchMessage::TensorArg& out, std::uint64_t bytes, bool in_place, int member);
+  /// same on every member, of which `tensors.rank` is the one that calls. Throws ccl::Error if there is none.
+  Chosen algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes, bool in_place);
   std::size_t algorithms() const { return algorithms_.size(); }  ///< in use so far
   /// Of the last one that came into use; "auto" before there is any.
   const std::string& algorithm_name() const;
@@ -91,7 +93,7 @@ class ProcessGroup {
   ccl::Chooser& chooser();
 
   const ProcessGroupOptions options_;
-  const ccl::Registry registry_;
+  const std::shared_ptr<const ccl::Registry> registry_;
   const std::string algorithm_;                 ///< an entry's name, or "auto"
   std::optional<ccl::AlgorithmEntry> named_{};  ///< that entry
   std::shared_ptr<ccl::GroupQueues> queues_;

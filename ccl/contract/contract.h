@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/schedule/plan_request.h"
+#include "ccl/contract/plan_request.h"
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/tl.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/contract/schedule.h"
 #include "ccl/data/region_map.h"
-#include "ccl/schedule/schedule.h"
 
 namespace kernbench::ccl {
 

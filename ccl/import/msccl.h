@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "ccl/schedule/schedule.h"
+#include "ccl/contract/schedule.h"
 
 namespace kernbench::ccl {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <tuple>
 
+#include "ccl/contract/schedule.h"
 #include "ccl/import/msccl_file.h"
-#include "ccl/schedule/schedule.h"
 #include "tlm/kernel/operations.h"
 
 /// Which part of the data lies where in an MSCCL algorithm, and under which block of a schedule. For msccl_import.cpp.

@@ -2,8 +2,8 @@
 #include <optional>
 #include <utility>
 
+#include "ccl/contract/schedule.h"
 #include "ccl/import/msccl_file.h"
-#include "ccl/schedule/schedule.h"
 
 /// An MSCCL algorithm as a schedule. For msccl.cpp alone.
 namespace kernbench::ccl::msccl {

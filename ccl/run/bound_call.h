@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "ccl/contract/plan_request.h"
 #include "ccl/data/lanes.h"
 #include "ccl/data/region_map.h"
 #include "ccl/run/queues.h"
-#include "ccl/schedule/plan_request.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"
 
@@ -60,6 +60,8 @@ class CallBinder {
   CallBinder(const MachineMap& map, const Group& group, Scope scope);
   /// The same for calls of one shape. Throws Error where the operation does not suit shapes and placement.
   std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
+  /// What every request of the group says of the machine, with the SIPs as they are.
+  const PlanRequest& machine() const { return machine_; }
 
  private:
   const MachineMap& map_;

@@ -29,6 +29,19 @@ class CallProgram : public Program {
   const std::shared_ptr<const Algorithm> algorithm_;
 };
 
+/// The calls of a schedule algorithm, or of one that runs PE to PE.
+template <class Steps>
+class StepsProgram final : public CallProgram {
+ public:
+  StepsProgram(std::shared_ptr<const Algorithm> algorithm, Steps steps)
+      : CallProgram(std::move(algorithm)), steps_(std::move(steps)) {}
+  void start(const Argument*, Tl& tl) const override { steps_.run(tl); }
+  std::uint64_t bytes(PeCoord pe) const override { return steps_.bytes(pe.cube, pe.pe); }
+
+ private:
+  const Steps steps_;
+};
+
 /// A launch of the algorithm's kernel, with its positional parameters.
 BoundKernel bind_collective(const Algorithm& algorithm, const std::vector<Argument>& arguments);
 

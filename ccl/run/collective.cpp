@@ -8,11 +8,10 @@
 
 #include "ccl/contract/call_keys.h"
 #include "ccl/contract/legal.h"
-#include "ccl/contract/verbs.h"
 #include "ccl/data/layout.h"
 #include "ccl/run/call_program.h"
+#include "ccl/run/layout_program.h"
 #include "ccl/run/neighbours.h"
-#include "ccl/run/part_tl.h"
 #include "ccl/run/pe_to_pe.h"
 #include "ccl/run/request.h"
 #include "ccl/run/schedule_call.h"
@@ -20,61 +19,6 @@
 
 namespace kernbench::ccl {
 namespace {
-
-/// A kernel algorithm's calls: which part of the tensor is whose, and how copies get the result.
-class LayoutProgram final : public CallProgram {
- public:
-  /// `layout`: of a tensor at base 0.
-  LayoutProgram(std::shared_ptr<const Algorithm> algorithm, Layout layout)
-      : CallProgram(std::move(algorithm)), layout_(std::move(layout)) {}
-  void start(const Argument* arguments, Tl& tl) const override;
-  /// A shard and a part of 24 B each, places in the tree of cubes and in the line of PEs: one header's worth.
-  std::uint64_t bytes(PeCoord) const override { return 2 * kProgramHeaderBytes; }
-
- private:
-  const Layout layout_;
-};
-
-ShardView moved_to(Va base, ShardView view) {
-  view.va += base;
-  return view;
-}
-
-void LayoutProgram::start(const Argument* arguments, Tl& tl) const {
-  const auto found = layout_.work.find({static_cast<int>(tl.program_id(1)), static_cast<int>(tl.program_id(0))});
-  sc_assert(found != layout_.work.end());
-  PeWork work = found->second;
-  const Va base = arguments[0].va;
-  work.shard = moved_to(base, work.shard);
-  work.part = moved_to(base, work.part);
-  if (work.reduces && work.part.count() > 0) {
-    PartTl part(tl, base, work.part);
-    kernel().call(arguments, part);
-  }
-  if (!work.cubes && work.line_size == 1) return;
-  Verbs verbs(tl, 1);
-  const std::size_t item = size_of(tl.call().dtype);
-  if (work.cubes) tree_broadcast(verbs, *work.cubes, {{work.part.va, work.part.count(), item}});
-  std::vector<std::vector<Slice>> parts;
-  parts.reserve(static_cast<std::size_t>(work.line_size));
-  for (int i = 0; i < work.line_size; ++i) {
-    parts.push_back({Slice{work.shard.va, work.shard.count(), item}.part(i, work.line_size)});
-  }
-  line_all_gather(verbs, parts, work.line_index, work.before, work.after);
-}
-
-/// The calls of a schedule algorithm, or of one that runs PE to PE.
-template <class Steps>
-class StepsProgram final : public CallProgram {
- public:
-  StepsProgram(std::shared_ptr<const Algorithm> algorithm, Steps steps)
-      : CallProgram(std::move(algorithm)), steps_(std::move(steps)) {}
-  void start(const Argument*, Tl& tl) const override { steps_.run(tl); }
-  std::uint64_t bytes(PeCoord pe) const override { return steps_.bytes(pe.cube, pe.pe); }
-
- private:
-  const Steps steps_;
-};
 
 /// Elements of the largest shard.
 std::int64_t largest_shard(const LaunchMessage::TensorArg& tensor) {
@@ -194,7 +138,7 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   }
   NodeLinks links;
   if (algorithm.links != nullptr) {
-    links = node_links(impl->entry, map, machine_request(map, impl->shape), impl->tiles());
+    links = node_links(impl->entry, map, seen_as(impl->shape, impl->calls->machine()), impl->tiles());
   }
   const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
   if (messages && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
@@ -221,8 +165,8 @@ bool Collective::has_queues_for(const CallTensors& tensors) const {
   return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
 }
 
-Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
-                                    const LaunchMessage::TensorArg& out) const {
+Collective::Launch Collective::bind(const CallTensors& tensors) const {
+  CollectiveCall call = tensors.call;
   check_serves(impl_->entry, call.op);
   if (impl_->entry.schedule && impl_->entry.schedule->custom && call.reduce_op == ReduceOp::avg) {
     throw Error(fmt::format("algorithm '{}': its file is custom and does not say what avg divides by", name()));
@@ -236,11 +180,11 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
         fmt::format("{}: root is rank {}; the group has ranks 0 to {}", to_string(call.op), call.root, ranks - 1));
   }
   if (group().ranks_are_pes()) {
-    check_home(group(), rank, in.shards);
-    check_home(group(), rank, out.shards);
+    check_home(group(), tensors.rank, tensors.in.shards);
+    check_home(group(), tensors.rank, tensors.out.shards);
   }
-  call.in = in.base;
-  call.out = out.base;
+  call.in = tensors.in.base;
+  call.out = tensors.out.base;
   call.scope = impl_->scope;
   call.group = group().id;
   call.ranks.resize(static_cast<std::size_t>(ranks));
@@ -248,9 +192,9 @@ Collective::Launch Collective::bind(int rank, CollectiveCall call, const LaunchM
   call.parameters = impl_->entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
-  const PreparedCall& prepared = impl_->prepared({call, in, out, ranks, rank});
+  const PreparedCall& prepared = impl_->prepared(tensors);
   Launch launch;
-  launch.kernel = impl_->bind_arguments(rank, in.base, prepared);
+  launch.kernel = impl_->bind_arguments(tensors.rank, tensors.in.base, prepared);
   launch.program = prepared.program;
   launch.targets = prepared.targets;
   launch.contributions = prepared.contributions;

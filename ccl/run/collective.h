@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ccl/contract/contract.h"
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
 #include "ccl/run/queues.h"
 #include "tlm/ext/message.h"
@@ -55,13 +55,12 @@ class Collective {
     int contributions = 0;                   ///< p of busbw
     Ps least = 0;                            ///< LaunchMessage::least
   };
-  /// `call`: op, reduce_op, dtype, root, to and from as the user gave them; the rest is filled in here. `in`, `out`:
-  /// the tensors on this rank's SIP with all their shards, empty ones too. Shapes and shards must be alike on all
-  /// ranks, also where a rank has no such tensor (base 0), since both ends of a queue cut messages by them. Equal
-  /// tensors: in place. Throws Error: operation, reduce op or dtype not served; shapes or placement that do not suit
-  /// the operation.
-  Launch bind(int rank, CollectiveCall call, const LaunchMessage::TensorArg& in,
-              const LaunchMessage::TensorArg& out) const;
+  /// `tensors`: of rank `tensors.rank`. Its call: op, reduce_op, dtype, root, to and from as the user gave them; the
+  /// rest is filled in here. `in`, `out`: on this rank's SIP with all their shards, empty ones too. Shapes and shards
+  /// must be alike on all ranks, also where a rank has no such tensor (base 0), since both ends of a queue cut messages
+  /// by them. Equal tensors: in place. Throws Error: operation, reduce op or dtype not served; shapes or placement that
+  /// do not suit the operation.
+  Launch bind(const CallTensors& tensors) const;
 
  private:
   struct Impl;

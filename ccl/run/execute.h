@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "ccl/contract/schedule.h"
 #include "ccl/contract/verbs.h"
 #include "ccl/data/lanes.h"
 #include "ccl/data/load_windows.h"
 #include "ccl/data/region_map.h"
-#include "ccl/schedule/schedule.h"
 
 namespace kernbench::ccl {
 

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/contract/entry.h"
 #include "ccl/contract/grid.h"
 #include "ccl/data/region_map.h"
+#include "ccl/import/entry.h"
 #include "ccl/run/queues.h"
 #include "tlm/machine/machine_map.h"
 

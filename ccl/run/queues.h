@@ -16,6 +16,7 @@ struct QueueShape {
   MemoryKind memory = MemoryKind::tcm;  ///< tcm, sram or hbm
   std::uint64_t ring_bytes() const { return std::uint64_t{slots} * slot_bytes; }
 };
+inline QueueShape queue_shape(const MachineMap& map) { return {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer}; }
 
 /// Memory that a PE's rings may fill, from its top end down: its TCM, its HBM slice, or its even share of the cube's
 /// SRAM (PE 0 has the highest).

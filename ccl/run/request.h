@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "ccl/contract/entry.h"
 #include "ccl/data/region_map.h"
+#include "ccl/import/entry.h"
 #include "ccl/run/neighbours.h"
 
 /// What a schedule is asked for: the one place that says so, for choosing an algorithm and for running it.
@@ -18,7 +18,7 @@ inline PlanRequest seen_as(const SipShape& shape, PlanRequest request) {
   return request;
 }
 
-/// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: machine_request() of the algorithm.
+/// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: CallBinder::machine(), with the SIPs as the algorithm sees them.
 NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);
 
 /// A call's data on each rank, as far as a schedule depends on them.

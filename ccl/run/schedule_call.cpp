@@ -39,7 +39,7 @@ void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest&
   if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
     try {
       check(schedule);
-      PlanRequest any = machine_request(queues_.map(), shape_);
+      PlanRequest any = seen_as(shape_, calls_.machine());
       set_nodes(any, request.cube_w, request.cube_h);
       check_declared(schedule, entry_.links(any));
     } catch (const Error& error) {

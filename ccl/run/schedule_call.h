@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/contract/entry.h"
 #include "ccl/data/spread.h"
+#include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
 #include "ccl/run/execute.h"
 #include "ccl/run/neighbours.h"

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
+#include "ccl/contract/plan_request.h"
 #include "ccl/schedule/lattice.h"
 #include "ccl/schedule/machine.h"
-#include "ccl/schedule/plan_request.h"
 #include "tlm/kernel/operations.h"
 
 /// Operations as schedules, one function per construction of docs/constructions.md. Every result passes

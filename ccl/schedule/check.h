@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ccl/schedule/schedule.h"
+#include "ccl/contract/schedule.h"
 
 namespace kernbench::ccl {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ccl/schedule/plan_request.h"
+#include "ccl/contract/plan_request.h"
 
 namespace kernbench::ccl {
 

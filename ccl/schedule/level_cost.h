@@ -1,5 +1,5 @@
 #pragma once
-#include "ccl/schedule/plan_request.h"
+#include "ccl/contract/plan_request.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {

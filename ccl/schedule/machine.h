@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/contract/plan_request.h"
 #include "ccl/schedule/lattice.h"
-#include "ccl/schedule/plan_request.h"
 #include "ccl/schedule/tasks.h"
 
 /// The nodes of a PlanRequest as lattices, graphs and fabrics. Node = rank * cubes + cube.

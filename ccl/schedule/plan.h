@@ -5,9 +5,9 @@
 #include <string>
 
 #include "ccl/contract/contract.h"
+#include "ccl/contract/plan_request.h"
 #include "ccl/schedule/build.h"
 #include "ccl/schedule/machine.h"
-#include "ccl/schedule/plan_request.h"
 
 /// From a request to a plan: how large the messages, how many rounds, which assumed latency. What algorithm modules
 /// are written with. All throw std::invalid_argument where the operation is not served.

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/contract/schedule.h"
 #include "ccl/schedule/index.h"
 #include "ccl/schedule/lattice.h"
-#include "ccl/schedule/schedule.h"
 #include "tlm/kernel/operations.h"
 
 /// From trees and paths to lists: messages with what each waits for, times for them, and the lists of all nodes.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/schedule/plan_request.h"
+#include "ccl/contract/plan_request.h"
 #include "ccl/select/tuned_table.h"
 
 namespace kernbench::ccl {

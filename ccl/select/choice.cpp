@@ -107,10 +107,9 @@ Chooser::Chooser(const Registry& registry, const MachineMap& map, const Group& g
       map_(map),
       group_(group),
       scope_(scope),
-      machine_(machine_request(map, sip_shape(map, group))),
       calls_(calls ? std::move(calls) : std::make_shared<CallBinder>(map, group, scope)),
       tuned_(tuned_times(registry, map, group, scope)) {
-  estimates_.push_back(message_times(map, group, machine_));
+  estimates_.push_back(message_times(map, group, calls_->machine()));
   estimates_.push_back(plan_times(group));
   for (const std::string& name : registry.names()) {
     GroupAlgorithm& algorithm = algorithms_.emplace_back(GroupAlgorithm{name});
@@ -147,7 +146,7 @@ void Chooser::check_queues(const GroupAlgorithm& loaded) const {
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
   if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
   if (algorithm.links != nullptr) {
-    links = node_links(loaded.entry, map_, seen_as(loaded.sips, machine_), tiles_of(group_, scope_));
+    links = node_links(loaded.entry, map_, seen_as(loaded.sips, calls_->machine()), tiles_of(group_, scope_));
     for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
       std::map<std::int32_t, std::size_t> degrees;
       std::size_t degree = 0;
@@ -159,12 +158,6 @@ void Chooser::check_queues(const GroupAlgorithm& loaded) const {
   if (most * group_.queue.ring_bytes() <= memory.bytes) return;
   RingNumbers rings;
   GroupQueues(map_, group_, rings).add(loaded.sips, algorithm.directions, links);
-}
-
-const AlgorithmEntry& Chooser::entry(const std::string& name) const {
-  const auto found = std::find_if(algorithms_.begin(), algorithms_.end(),
-                                  [&](const GroupAlgorithm& algorithm) { return algorithm.name == name; });
-  return found->entry;
 }
 
 Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
@@ -233,7 +226,7 @@ TimeQuery Chooser::query_of(const ChoiceInput& input) const {
     query.request = query.call->request;
   } else {
     const bool transfer = input.op == CollectiveOp::send_recv;
-    query.request = call_request(map_, group_, machine_, assumed_shape(input, map_, group_, scope_),
+    query.request = call_request(map_, group_, calls_->machine(), assumed_shape(input, map_, group_, scope_),
                                  transfer ? -1 : input.root, transfer ? 1 : 0);
   }
   return query;
@@ -286,6 +279,9 @@ void Chooser::take_first(Choice& choice, const ChoiceInput& input) const {
                             to_string(map_.sip_topology), all));
   }
   choice.algorithm = choice.candidates.front().name;
+  choice.entry = &std::find_if(algorithms_.begin(), algorithms_.end(), [&](const GroupAlgorithm& algorithm) {
+                    return algorithm.name == choice.algorithm;
+                  })->entry;
   choice.why = reason(choice, input);
 }
 

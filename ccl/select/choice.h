@@ -25,9 +25,10 @@ struct ChoiceInput {
 };
 
 struct Choice {
-  std::string algorithm;              ///< entry of ccl.yaml
-  std::string why;                    ///< in words
-  std::vector<Candidate> candidates;  ///< the choice first, then by time; those that cannot at the end
+  std::string algorithm;                  ///< entry of ccl.yaml
+  const AlgorithmEntry* entry = nullptr;  ///< that entry, of the Chooser
+  std::string why;                        ///< in words
+  std::vector<Candidate> candidates;      ///< the choice first, then by time; those that cannot at the end
 };
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. A time is
@@ -45,9 +46,6 @@ class Chooser {
 
   /// Throws ConfigError: all that is wrong with entries that cannot be loaded. No call takes such a one.
   void check_loaded() const { problems_.throw_if_any(); }
-  /// REQUIRES: a choice has named it.
-  const AlgorithmEntry& entry(const std::string& name) const;
-
   /// The same for the same input, on all ranks. The plan of the chosen algorithm is kept in its BoundCall, and runs.
   /// Throws Error if no algorithm serves the call.
   const Choice& choose(const ChoiceInput& input);
@@ -77,7 +75,6 @@ class Chooser {
   const MachineMap& map_;
   const Group& group_;
   const Scope scope_;
-  const PlanRequest machine_;
   const std::shared_ptr<CallBinder> calls_;
   Problems problems_;
   std::vector<GroupAlgorithm> algorithms_;  ///< those for few topologies first: what was made for this one may be good

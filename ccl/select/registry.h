@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 #include "ccl/select/tuned_table.h"
 #include "tlm/config/config_node.h"
 #include "tlm/machine/machine_map.h"

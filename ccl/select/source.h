@@ -2,10 +2,10 @@
 #include <memory>
 #include <string>
 
-#include "ccl/contract/entry.h"
+#include "ccl/contract/plan_request.h"
+#include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
 #include "ccl/run/neighbours.h"
-#include "ccl/schedule/plan_request.h"
 #include "ccl/select/candidates.h"
 #include "ccl/select/registry.h"
 
@@ -47,7 +47,7 @@ std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const MachineM
 /// estimate tells how the time grows between them, and the measurements how far it is from the truth.
 std::unique_ptr<TimeSource> plan_times(const Group& group);
 /// Of calls that run PE to PE: the latency of the farthest message (load, way, store), and what the busiest of the PEs,
-/// columns of cubes and links between SIPs does meanwhile. `machine`: machine_request() of the group.
+/// columns of cubes and links between SIPs does meanwhile. `machine`: of the group's requests (CallBinder::machine).
 std::unique_ptr<TimeSource> message_times(const MachineMap& map, const Group& group, const PlanRequest& machine);
 
 }  // namespace kernbench::ccl

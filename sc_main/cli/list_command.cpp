@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 #include "sc_main/run/options.h"
 #include "sc_main/workloads/plugin.h"
 #include "tlm/kernel/dtype.h"

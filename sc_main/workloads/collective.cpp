@@ -146,7 +146,7 @@ Report CollectiveWorkload::run(Session& session) {
     custom_ = entry.schedule && entry.schedule->custom;
     if (custom_) wanted.check = false;
   }
-  if (ProcessGroup::world_size(options)) {  // a rank is a PE; which one makes no difference here
+  if (ProcessGroup::world_size(options, registry)) {  // a rank is a PE; which one makes no difference here
     ranks_are_pes_ = true;
     units_ = {{0}, {{0}}, false};
   } else {
@@ -169,7 +169,7 @@ Report CollectiveWorkload::run(Session& session) {
   check_host_memory(session, name(), wanted, units_);
   ProcessGroupOptions whole = options;
   if (grouped && !ranks_are_pes_) whole.algorithm = ccl::kAuto;  // what serves the groups may not serve all ranks
-  session.runtime().init_process_group(ProcessGroup::world_size(whole) ? options : whole);
+  session.runtime().init_process_group(ProcessGroup::world_size(whole, registry) ? options : whole);
   Report report;
   report.text = header(session, wanted, ranks, grouped);
   run_collectives(session, ranks, [&](Context& ctx) {

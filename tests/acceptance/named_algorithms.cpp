@@ -6,7 +6,7 @@
 #include <array>
 #include <sstream>
 
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 #include "tests/cli/tool_runner.h"
 
 namespace kernbench::named {

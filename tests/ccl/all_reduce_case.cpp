@@ -86,7 +86,7 @@ std::string run_all_reduce(const MachineMap& map, const AllReduceCase& c) {
     call.reduce_op = c.op;
     call.dtype = c.dtype;
     const LaunchMessage::TensorArg tensor{base_of(rank), placed.back(), {1, c.count}};
-    launches.push_back(collective.bind(rank, call, tensor, tensor));
+    launches.push_back(collective.bind({call, tensor, tensor, map.sips, rank}));
   }
   if (const std::string stuck = machine.run(launches); !stuck.empty()) return stuck;
   if (machine.most_message_bytes > c.queue.slot_bytes) return "a message is longer than a slot";

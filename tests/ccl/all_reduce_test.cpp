@@ -199,7 +199,7 @@ TEST(AllReduce, MovesEveryElementTwiceBetweenContributors) {
         CollectiveCall call;
         call.dtype = DType::f64;
         const LaunchMessage::TensorArg tensor{0x1000, {{pe, 0, kCount * 8, 1, kCount}}, {1, kCount}};
-        launches.push_back(collective.bind(rank, call, tensor, tensor));
+        launches.push_back(collective.bind({call, tensor, tensor, sips.count, rank}));
       }
       ASSERT_EQ(machine.run(launches), "");
       EXPECT_EQ(machine.messages, 2u * static_cast<unsigned>(sips.count - 1) * kCount)

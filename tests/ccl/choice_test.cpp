@@ -226,11 +226,11 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   EXPECT_EQ(bound->algorithm, choice.algorithm);
   ccl::RingNumbers rings;
   const auto queues = std::make_shared<ccl::GroupQueues>(map, group, rings);
-  const ccl::Collective collective(chooser.entry(choice.algorithm), queues, Scope::sip, &tensors, calls);
+  const ccl::Collective collective(*choice.entry, queues, Scope::sip, &tensors, calls);
   for (int rank = 0; rank < 4; ++rank) {
     LaunchMessage::TensorArg in = tensors.in;  // in place on the root alone
     if (rank == 0) in.base = tensors.out.base = 0x1000;
-    collective.bind(rank, call, in, tensors.out);
+    collective.bind({call, in, tensors.out, 4, rank});
     EXPECT_EQ(calls->bind({call, in, tensors.out, 4, rank}), bound) << rank;
     EXPECT_EQ(bound->ready->schedule, planned) << rank;
   }

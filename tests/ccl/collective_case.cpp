@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "ccl/schedule/schedule.h"
+#include "ccl/contract/schedule.h"
 #include "ccl/select/registry.h"
 
 namespace kernbench::test {
@@ -106,8 +106,8 @@ class Run {
     std::vector<ccl::Collective::Launch> launches;
     for (int rank = 0; rank < map_.sips; ++rank) fill(machine, rank);
     for (int rank = 0; rank < map_.sips; ++rank) {
-      launches.push_back(collective.bind(rank, call_of(rank), in_[static_cast<std::size_t>(rank)],
-                                         out_[static_cast<std::size_t>(rank)]));
+      launches.push_back(collective.bind(
+          {call_of(rank), in_[static_cast<std::size_t>(rank)], out_[static_cast<std::size_t>(rank)], map_.sips, rank}));
       if (launches.back().contributions != p_) {
         return fmt::format("{} contributions, not {}", launches.back().contributions, p_);
       }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ccl/schedule/schedule.h"
+#include "ccl/contract/schedule.h"
 #include "ccl/select/registry.h"
 #include "tests/ccl/collective_case.h"
 

@@ -86,7 +86,7 @@ TEST(PeRanks, AlgorithmsSeeTheWorldSizeAsSipsOfOneCube) {
     const PeCoord home = ccl::rank_pes(map, 5)[rank];
     CollectiveCall call;
     const LaunchMessage::TensorArg tensor{0, {{home, 0, 12, 1, 6}}, {1, 6}};
-    const ccl::Collective::Launch launch = collective.bind(rank, call, tensor, tensor);
+    const ccl::Collective::Launch launch = collective.bind({call, tensor, tensor, 5, rank});
     EXPECT_EQ(launch.contributions, 5);
     EXPECT_EQ(launch.targets, std::vector<PeCoord>{home});
     seen = {};
@@ -116,7 +116,7 @@ TEST(PeRanks, SumOnEveryRankWithAlgorithmsThatKnowNothingOfThem) {
           store_element(memory.data(), DType::f32, i, (1 << rank) + static_cast<double>(i));
         }
         const LaunchMessage::TensorArg tensor{call.in, {{pe, 0, kCount * 4, 1, kCount}}, {1, kCount}};
-        launches.push_back(collective.bind(rank, call, tensor, tensor));
+        launches.push_back(collective.bind({call, tensor, tensor, world_size, rank}));
       }
       EXPECT_EQ(machine.run(launches), "") << name << " of " << world_size;
       for (const PeCoord pe : pes) {
@@ -135,7 +135,9 @@ TEST(PeRanks, ATensorElsewhereIsRefused) {
   ccl::RingNumbers rings;
   const ccl::Collective collective(ccl::Registry().load("ring_allreduce"), map, group_of(map, 4), Scope::sip, rings);
   const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}}, {1, 4}};
-  EXPECT_EQ(thrown_by([&] { collective.bind(1, CollectiveCall(), tensor, tensor); }),
+  EXPECT_EQ(thrown_by([&] {
+              collective.bind({CollectiveCall(), tensor, tensor, 4, 1});
+            }),
             "rank 1 of process group 0 is sip0.cube0.pe1, but its tensor lies on sip0.cube0.pe0; make it after the "
             "group");
 }

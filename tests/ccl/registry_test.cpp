@@ -260,7 +260,7 @@ TEST(Collective, ProvesTheSchedulesOfPlugIns) {
     ccl::RingNumbers rings;
     const ccl::Collective collective({"mine", module, algorithm, {{"chunk_bytes", 0}}}, map, {0, {0, 1}, {}},
                                      Scope::sip, rings);
-    collective.bind(0, call, tensor, tensor);
+    collective.bind({call, tensor, tensor, 2});
   };
   EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }), "nothing was thrown");
   algorithm->plan = &forgetful_plan;
@@ -275,7 +275,9 @@ TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
   const ccl::Collective collective(ccl::Registry().load("lrab_hierarchical_allreduce"), map, {0, {0, 1}, {}},
                                    Scope::cube, rings);
   const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}, {{0, 1, 0}, 8, 6, 1, 3}}, {1, 7}};
-  EXPECT_EQ(thrown_by([&] { collective.bind(0, CollectiveCall(), tensor, tensor); }),
+  EXPECT_EQ(thrown_by([&] {
+              collective.bind({CollectiveCall(), tensor, tensor, 2});
+            }),
             "scope cube needs equal tiles: cube 0 holds 4 elements on 1 PEs, cube 1 holds 3 on 1; choose a shape that "
             "divides");
   map.tcm.bytes = 32768;

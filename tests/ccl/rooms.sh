@@ -3,12 +3,13 @@
 cd "$1/ccl" || exit 1
 grep -r '^#include "ccl/[a-z]*/' --include='*.h' --include='*.cpp' . | awk -F/ '
   BEGIN {
-    may["contract"] = may["schedule"] = may["algorithms"] = "contract schedule"
-    may["data"] = may["contract"] " data"
-    may["import"] = may["contract"] " import"
-    may["bounds"] = may["contract"] " bounds"
-    may["run"] = may["data"] " run"
-    may["select"] = may["run"] " import select"
+    may["contract"] = "contract"
+    may["schedule"] = may["algorithms"] = "contract schedule"
+    may["data"] = may["schedule"] " data"
+    may["import"] = may["schedule"] " import"
+    may["bounds"] = may["schedule"] " bounds"
+    may["run"] = may["data"] " import run"
+    may["select"] = may["run"] " select"
   }
   { ++looked[$2] }
   index(" " may[$2] " ", " " $4 " ") == 0 { wrong = wrong $0 "\n" }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/plan.h"
 #include "tests/ccl/schedule_support.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include "ccl/contract/grid.h"
+#include "ccl/contract/schedule.h"
 #include "ccl/schedule/lattice.h"
-#include "ccl/schedule/schedule.h"
 
 namespace kernbench::ccl::test {
 

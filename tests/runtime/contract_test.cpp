@@ -132,7 +132,7 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
   MachineRun host(machine_for(algorithm));
   const MachineMap& map = host.machine.map();
   ccl::RingNumbers rings;
-  const ccl::Group group{0, {0, 1, 2, 3}, {map.ipcq_slots, map.ipcq_slot_bytes, map.ipcq_buffer}};
+  const ccl::Group group{0, {0, 1, 2, 3}, ccl::queue_shape(map)};
   std::unique_ptr<ccl::Collective> backend;  // makes queues and programs
   const bool in_place = algorithm.kind() == ccl::AlgorithmKind::kernel;
   int ended = 0;
@@ -153,7 +153,7 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
         const ccl::CallTensors tensors{call, argument_of(in), argument_of(out), kRanks, rank};
         if (backend == nullptr)
           backend = std::make_unique<ccl::Collective>(entry, map, group, Scope::sip, rings, &tensors);
-        const ccl::Collective::Launch bound = backend->bind(rank, tensors.call, tensors.in, tensors.out);
+        const ccl::Collective::Launch bound = backend->bind(tensors);
         ctx.wait(ctx.submit(SfrWriteMessage{backend->neighbours(rank)}));
         ctx.wait(ctx.submit(program_message(ProgramId{7}, bound.program, bound.targets)));
         ctx.barrier();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ccl/builtin_algorithms.inc"  // generated: kBuiltins, from the list in ccl/CMakeLists.txt
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 #include "tlm/config/nearest.h"
 #include "tlm/kernel/operations.h"
 

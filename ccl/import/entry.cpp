@@ -1,4 +1,4 @@
-#include "ccl/contract/entry.h"
+#include "ccl/import/entry.h"
 
 #include <fmt/format.h>
 

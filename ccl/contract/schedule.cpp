@@ -1,4 +1,4 @@
-#include "ccl/schedule/schedule.h"
+#include "ccl/contract/schedule.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ccl/schedule/schedule.h"
+#include "ccl/contract/schedule.h"
 
 /// What algorithms of schedules are asked, and what they answer.
 namespace kernbench::ccl {
