@@ -9,7 +9,7 @@ namespace {
 
 /// A scan compares one number per bank: time above the earliest possible one, age, bank.
 constexpr unsigned kBankBits = 7, kAgeBits = 38, kTimeBits = 64 - kBankBits - kAgeBits;
-constexpr Tick kLargestGap = Tick{1} << (kTimeBits - 1);
+static_assert(kLargestGap == Tick{1} << (kTimeBits - 1));
 constexpr std::uint64_t kNoKey = ~std::uint64_t{0};
 
 std::uint64_t scan_key(Tick above, std::uint64_t age, unsigned bank) {

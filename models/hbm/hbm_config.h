@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct HbmTiming {
   std::uint32_t t_rrefd = 0;  ///< single-bank refresh to activate of another bank
   std::uint32_t t_dqsck = 0;  ///< read data leave so much after RL
 };
+
+/// Ticks between two commands at most: what the keys have bits for by which a channel compares its banks.
+inline constexpr std::uint64_t kLargestGap = 262'144;
 
 /// One stack of a cube: its pseudo channels are dealt evenly to the slices of the cube's PEs.
 struct HbmConfig {
@@ -67,6 +71,16 @@ struct HbmConfig {
   std::uint64_t bank_refresh_aj = 3'636'000'000;  ///< assumed: four rows of a bank per refresh
   std::uint64_t static_uw = 1'000'000;            ///< microwatt of the stack; assumed
 
+  /// Banks of a channel.
+  std::uint64_t channel_banks() const {
+    return std::uint64_t{pseudo_channels} * stack_ids * bank_groups * banks_per_group;
+  }
+  /// Refreshes of a channel in an interval. Bank by bank every bank has one in tREFI, whatever number of banks tREFIpb
+  /// was derived for.
+  std::uint64_t refreshes_due() const {
+    if (refresh != RefreshPolicy::per_bank || timing.t_refi == 0) return pseudo_channels;
+    return std::max<std::uint64_t>(1, (channel_banks() * timing.t_refi_pb + timing.t_refi / 2) / timing.t_refi);
+  }
   std::uint32_t total_pseudo_channels() const { return channels * pseudo_channels; }
   Rate pseudo_channel_peak() const { return Rate(ck_hz / burst_ck * burst_bytes); }
 };

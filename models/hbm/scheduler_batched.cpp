@@ -83,13 +83,8 @@ class BatchedScheduler final : public ChannelTiming {
 
   void start_refresh() {
     const HbmTiming& t = config_.timing;
-    refreshes_due_ = static_cast<unsigned>(pseudo_channels_.size());
+    refreshes_due_ = static_cast<unsigned>(config_.refreshes_due());
     if (config_.refresh != RefreshPolicy::per_bank) return;
-    // Every bank once in tREFI, whatever number of banks tREFIpb was derived for.
-    if (t.t_refi != 0) {
-      const auto banks = static_cast<unsigned>(banks_.size());
-      refreshes_due_ = std::max(1u, (banks * t.t_refi_pb + t.t_refi / 2) / t.t_refi);
-    }
     if (t.t_refi_pb <= refreshes_due_ * t.t_rc) {
       throw std::invalid_argument("hbm: tREFIpb of " + std::to_string(t.t_refi_pb) + " CK leaves no time beside " +
                                   std::to_string(refreshes_due_) + " refreshes of tRC, " +

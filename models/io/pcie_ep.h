@@ -24,6 +24,14 @@ struct PcieConfig {
   std::uint32_t credits = 128;                  ///< TLPs that the receiver of either direction holds
   std::uint32_t outstanding = 64;               ///< bursts of host copies in flight
   std::uint64_t energy_per_bit_aj = 5'000'000;  ///< both ends together
+
+  /// What generation and lanes allow, bytes per second of one direction, after line encoding.   source: PCI Express
+  /// Base Specification: generations 3 to 5 make 8, 16, 32 GT/s with 128b/130b encoding; 6 makes 64 GT/s without, with
+  /// 236 of the 256 bytes of a flit
+  std::uint64_t bandwidth_of_lanes() const {
+    const std::uint64_t transfers = std::uint64_t{1'000'000'000} << generation;
+    return generation >= 6 ? transfers * lanes / 8 * 236 / 256 : transfers * lanes / 8 * 128 / 130;
+  }
 };
 
 /// What one direction of the host link has carried. Statistic, unit, meaning:

@@ -11,9 +11,21 @@
 
 namespace kernbench::topology {
 
+Location given_last(const std::vector<Location>& places, const std::vector<std::string>& layers) {
+  Location last;
+  std::ptrdiff_t last_rank = -1;
+  for (const Location& place : places) {
+    const auto found = std::find(layers.begin(), layers.end(), place.file);
+    const std::ptrdiff_t rank = found == layers.end() ? 0 : found - layers.begin();
+    if (rank <= last_rank) continue;
+    last = place;
+    last_rank = rank;
+  }
+  return last;
+}
+
 Location CheckContext::where(std::initializer_list<const char*> paths) const {
-  Location best;
-  std::ptrdiff_t best_rank = -1;
+  std::vector<Location> places;
   for (const char* path : paths) {
     // A value that nobody gave stands where its section stands.
     std::string at = path;
@@ -22,15 +34,9 @@ Location CheckContext::where(std::initializer_list<const char*> paths) const {
       at.erase(at.rfind('.'));
       node = tree.at_path(at);
     }
-    if (node == nullptr) node = &tree;
-    const auto rank = std::find(layer_files.begin(), layer_files.end(), node->where.file) - layer_files.begin();
-    const bool unknown = rank == static_cast<std::ptrdiff_t>(layer_files.size());
-    if (const std::ptrdiff_t known = unknown ? 0 : rank; known > best_rank) {
-      best = node->where;
-      best_rank = known;
-    }
+    places.push_back(node == nullptr ? tree.where : node->where);
   }
-  return best;
+  return given_last(places, layer_files);
 }
 
 bool CheckContext::usable(const std::string& path) const {
@@ -45,12 +51,6 @@ void CheckContext::add(std::initializer_list<const char*> paths, const std::stri
   if (std::all_of(paths.begin(), paths.end(), [&](const char* path) { return usable(path); })) {
     problems.add(where(paths), text, hint);
   }
-}
-
-std::uint64_t pcie_bandwidth(std::uint32_t generation, std::uint32_t lanes) {
-  // Generations 3 to 5: 8, 16, 32 GT/s with 128b/130b encoding; 6: 64 GT/s without, 236 of the 256 bytes of a flit.
-  const std::uint64_t transfers = std::uint64_t{1'000'000'000} << generation;
-  return generation >= 6 ? transfers * lanes / 8 * 236 / 256 : transfers * lanes / 8 * 128 / 130;
 }
 
 namespace {
@@ -248,11 +248,7 @@ void check_refresh(const HbmConfig& hbm, const CheckContext& context) {
                 "give t_rfc_ab above 0 and t_refi above t_rfc_ab + t_rc, or 'refresh: none'");
   }
   if (hbm.refresh != RefreshPolicy::per_bank) return;
-  const std::uint64_t banks =
-      std::uint64_t{hbm.pseudo_channels} * hbm.stack_ids * hbm.bank_groups * hbm.banks_per_group;
-  // Refreshes per t_refi_pb that visit every bank of a channel once in t_refi.
-  const std::uint64_t due =
-      t.t_refi == 0 ? hbm.pseudo_channels : std::max<std::uint64_t>(1, (banks * t.t_refi_pb + t.t_refi / 2) / t.t_refi);
+  const std::uint64_t due = hbm.refreshes_due();
   if (t.t_rfc_pb == 0 || t.t_refi_pb <= due * t.t_rc) {
     context.add({"cube.hbm.refresh", "cube.hbm.timing.t_refi_pb", "cube.hbm.timing.t_rfc_pb", "cube.hbm.timing.t_rc"},
                 fmt::format("cube.hbm.refresh is 'per_bank', but t_refi_pb is {}, t_rfc_pb {} and t_rc {}", t.t_refi_pb,
@@ -263,8 +259,7 @@ void check_refresh(const HbmConfig& hbm, const CheckContext& context) {
 
 /// The model of a channel keeps gaps between commands in few bits.
 void check_gaps(const HbmConfig& hbm, const CheckContext& context) {
-  constexpr std::uint64_t kMostTicks = 262'144;  // models/hbm/channel_timing.cpp, kLargestGap
-  const std::uint64_t most = kMostTicks / (hbm.half_clock_commands ? 2 : 1) - 1;
+  const std::uint64_t most = kLargestGap / (hbm.half_clock_commands ? 2 : 1) - 1;
   const HbmTiming& t = hbm.timing;
   struct Gap {
     const char *path, *formula;
@@ -361,7 +356,7 @@ void check_system(const SystemSpec& spec, const CheckContext& context) {
                 "give system.links.serdes, propagation or latency: at least 1 ps in all");
   }
   const PcieConfig& pcie = spec.sip.io.pcie;
-  if (const std::uint64_t most = pcie_bandwidth(pcie.generation, pcie.lanes); pcie.bytes_per_second > most) {
+  if (const std::uint64_t most = pcie.bandwidth_of_lanes(); pcie.bytes_per_second > most) {
     context.add({"sip.io.pcie.bandwidth", "sip.io.pcie.generation", "sip.io.pcie.lanes"},
                 fmt::format("sip.io.pcie.bandwidth is {}, more than PCIe {}.0 x{} gives", rate(pcie.bytes_per_second),
                             pcie.generation, pcie.lanes),

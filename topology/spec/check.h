@@ -9,6 +9,10 @@
 
 namespace kernbench::topology {
 
+/// The place in the highest layer, of several the first: what the user most likely changed last. `layers`: their files,
+/// the lowest first.
+Location given_last(const std::vector<Location>& places, const std::vector<std::string>& layers);
+
 /// Where the values under check stand, and which of them can be trusted.
 struct CheckContext {
   const ConfigNode& tree;                       ///< all layers merged
@@ -16,7 +20,7 @@ struct CheckContext {
   const std::set<std::string>& failed;          ///< dotted paths without a usable value
   Problems& problems;
 
-  /// The value that the highest layer gave, of several the first: what the user most likely changed last.
+  /// The value that was given last.
   Location where(std::initializer_list<const char*> paths) const;
   /// Reports a contradiction between the values at `paths`, unless one of them is in error itself.
   void add(std::initializer_list<const char*> paths, const std::string& text, const std::string& hint) const;
@@ -29,8 +33,5 @@ void check_system(const SystemSpec& spec, const CheckContext& context);
 void check_cube(const CubeSpec& cube, const CheckContext& context);
 /// What concerns one PE, in its cube.
 void check_pe(const PeConfig& pe, const CubeSpec& cube, const CheckContext& context);
-
-/// Bytes per second of one direction, after line encoding.
-std::uint64_t pcie_bandwidth(std::uint32_t generation, std::uint32_t lanes);
 
 }  // namespace kernbench::topology

@@ -8,7 +8,6 @@
 #include "tlm/config/read.h"
 #include "tlm/machine/names.h"
 #include "topology/spec/hbm_presets.h"
-#include "topology/spec/parse.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::topology {
@@ -24,8 +23,8 @@ struct Matches {
 
 class OverrideReader {
  public:
-  OverrideReader(SystemSpec& spec, const CheckContext& context)
-      : spec_(spec), context_(context), problems_(context.problems) {}
+  OverrideReader(SystemSpec& spec, const ConfigNode& sound, const CheckContext& context)
+      : spec_(spec), sound_(sound), context_(context), problems_(context.problems) {}
 
   std::map<std::string, Location> run() {
     read_all();
@@ -51,7 +50,6 @@ class OverrideReader {
 
   /// The values of all patches, of which nobody knows where they lie: on a machine that is sound.
   void check_alone(const ConfigNode& list) {
-    const ConfigNode sound = parse_preset("default").tree;
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const ConfigNode& item = list.items[i];
       const std::string what = fmt::format("overrides[{}]", i);
@@ -61,10 +59,10 @@ class OverrideReader {
       std::set<std::string> failed;
       const ConfigNode *cube = item.find("cube"), *pe = item.find("pe");
       if (cube != nullptr && expect_map(*cube, what + ".cube", cube_section().keys(), problems_))
-        read_section(cube_section(), with_hbm_generation(merge_cube(*sound.find("cube"), *cube)), &ignored, "cube",
+        read_section(cube_section(), with_hbm_generation(merge_cube(*sound_.find("cube"), *cube)), &ignored, "cube",
                      problems_, failed);
       if (pe != nullptr && expect_map(*pe, what + ".pe", pe_section().keys(), problems_))
-        read_section(pe_section(), merge(*sound.find("pe"), *pe), &ignored.pe, "pe", problems_, failed);
+        read_section(pe_section(), merge(*sound_.find("pe"), *pe), &ignored.pe, "pe", problems_, failed);
     }
   }
 
@@ -375,6 +373,7 @@ class OverrideReader {
   }
 
   SystemSpec& spec_;
+  const ConfigNode& sound_;
   const CheckContext& context_;
   Problems& problems_;
   std::map<std::string, Location> places_;
@@ -403,8 +402,9 @@ nlohmann::ordered_json difference(const nlohmann::ordered_json& base, const nloh
 std::string override_key(const std::string& name) { return "overrides." + name; }
 std::string override_key(const std::string& low, const std::string& high) { return override_key(low + "-" + high); }
 
-std::map<std::string, Location> apply_overrides(SystemSpec& spec, const CheckContext& context) {
-  return OverrideReader(spec, context).run();
+std::map<std::string, Location> apply_overrides(SystemSpec& spec, const ConfigNode& sound,
+                                                const CheckContext& context) {
+  return OverrideReader(spec, sound, context).run();
 }
 
 nlohmann::ordered_json overrides_to_json(const SystemSpec& spec) {

@@ -17,8 +17,10 @@ std::string override_key(const std::string& low, const std::string& high);
 ///
 /// More specific ones win: a PE's over its cube's; of the same kind the later one.
 ///
+/// `sound`: the tree of a preset, on which they are checked alone where the machine is not sound.
+///
 /// Returns the places of what holds, by its key.
-std::map<std::string, Location> apply_overrides(SystemSpec& spec, const CheckContext& context);
+std::map<std::string, Location> apply_overrides(SystemSpec& spec, const ConfigNode& sound, const CheckContext& context);
 
 /// The canonical list of overrides: one entry per cube, PE and link that differs. Empty if there are none.
 nlohmann::ordered_json overrides_to_json(const SystemSpec& spec);

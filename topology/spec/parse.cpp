@@ -15,6 +15,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kBasePreset = "default";  ///< gives what a file does not say
+
+Layer parse_preset(const std::string& name) {
+  Layer layer;
+  layer.file = embedded_preset_file(name);
+  layer.preset = true;
+  layer.tree = parse_config(embedded_preset(name), layer.file);
+  return layer;
+}
+
 std::string relative_to(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().string();
 }
@@ -88,8 +98,8 @@ std::string identity(const Layer& layer) {
 }
 
 /// Puts what `last` extends before it.
-Parsed follow(Layer last) {
-  Parsed chain;
+std::vector<Layer> follow(Layer last) {
+  std::vector<Layer> chain;
   std::vector<std::string> seen = {identity(last)}, files = {last.file};
   chain.push_back(std::move(last));
   for (;;) {
@@ -110,33 +120,8 @@ Parsed follow(Layer last) {
   }
 }
 
-}  // namespace
-
-Layer parse_preset(const std::string& name) {
-  Layer layer;
-  layer.file = embedded_preset_file(name);
-  layer.preset = true;
-  layer.tree = parse_config(embedded_preset(name), layer.file);
-  return layer;
-}
-
-Parsed parse(const std::string& preset_or_file) {
-  return follow(find_layer(preset_or_file, "", {preset_or_file, 0, 0}));
-}
-
-Parsed parse_text(const std::string& text, const std::string& name, const std::string& folder) {
-  Layer layer;
-  layer.file = name;
-  layer.folder = folder;
-  layer.tree = parse_config(text, name, &layer.problems);
-  anchor_paths(layer);
-  return follow(std::move(layer));
-}
-
-Layer parse_set(const std::string& entry) {
-  Layer layer;
-  layer.file = "--set " + entry;
-  const Location where{layer.file, 0, 0};
+/// One `--set key=value` as a tree of its own. Throws ConfigError.
+ConfigNode parse_set(const std::string& entry, const Location& where) {
   const std::size_t equals = entry.find('=');
   const std::string path = entry.substr(0, equals);
   const bool shaped = equals != std::string::npos && !path.empty() && path.front() != '.' && path.back() != '.' &&
@@ -151,13 +136,51 @@ Layer parse_set(const std::string& entry) {
     value = std::move(map);
     end = dot;
   }
-  layer.tree = std::move(value);
-  if (layer.tree.find("extends") != nullptr) {
+  if (value.find("extends") != nullptr) {
     throw ConfigError(where, "'extends' cannot be set here", "name the preset or file with --topology");
   }
-  return layer;
+  return value;
 }
 
-std::string show_parsed(const std::string& preset_or_file) { return print_located(parse(preset_or_file).back().tree); }
+Parsed with_sets(Layer named, const std::vector<std::string>& sets) {
+  Parsed parsed;
+  parsed.layers = follow(std::move(named));
+  parsed.extends_a_preset = parsed.layers.front().preset;
+  if (!parsed.extends_a_preset) parsed.layers.insert(parsed.layers.begin(), parse_preset(kBasePreset));
+  parsed.named = parsed.layers.size() - 1;
+  for (const std::string& entry : sets) {
+    Layer& layer = parsed.layers.emplace_back();
+    layer.file = "--set " + entry;
+    const Location where{layer.file, 0, 0};
+    layer.tree = ConfigNode::make_map(where);
+    try {
+      layer.tree = parse_set(entry, where);
+    } catch (const ConfigError& error) {
+      for (const Problem& problem : error.problems()) layer.problems.add(problem.where, problem.text, problem.hint);
+    }
+  }
+  return parsed;
+}
+
+}  // namespace
+
+Parsed parse(const std::string& preset_or_file, const std::vector<std::string>& sets) {
+  return with_sets(find_layer(preset_or_file, "", {preset_or_file, 0, 0}), sets);
+}
+
+Parsed parse_text(const std::string& text, const std::string& name, const std::string& folder,
+                  const std::vector<std::string>& sets) {
+  Layer layer;
+  layer.file = name;
+  layer.folder = folder;
+  layer.tree = parse_config(text, name, &layer.problems);
+  anchor_paths(layer);
+  return with_sets(std::move(layer), sets);
+}
+
+std::string show_parsed(const std::string& preset_or_file) {
+  const Parsed parsed = parse(preset_or_file, {});
+  return print_located(parsed.layers[parsed.named].tree);
+}
 
 }  // namespace kernbench::topology

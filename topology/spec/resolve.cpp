@@ -23,8 +23,6 @@ std::string hash_of(const std::string& text) {
 
 namespace {
 
-constexpr const char* kBasePreset = "default";  ///< gives what a file does not say
-
 /// Empty where there is no such file: whoever reads it will say so.
 std::string contents_of(const std::string& path) {
   std::error_code ignored;
@@ -54,9 +52,10 @@ ConfigNode merge_layer(ConfigNode base, const ConfigNode& over) {
   return merge(std::move(base), rest);
 }
 
-ConfigNode merge_layers(const Parsed& layers) {
+/// From layer number `first` on.
+ConfigNode merge_layers(const std::vector<Layer>& layers, std::size_t first) {
   ConfigNode tree = ConfigNode::make_map(layers.back().tree.where);
-  for (const Layer& layer : layers) tree = merge_layer(std::move(tree), layer.tree);
+  for (std::size_t i = first; i < layers.size(); ++i) tree = merge_layer(std::move(tree), layers[i].tree);
   tree.entries.erase(std::remove_if(tree.entries.begin(), tree.entries.end(),
                                     [](const ConfigNode::Entry& entry) { return entry.key == "extends"; }),
                      tree.entries.end());
@@ -75,7 +74,7 @@ void check_required(const ConfigNode& tree, const Location& file, Problems& prob
     }
     if (node != nullptr && !node->is_map()) continue;  // reported as no map
     problems.add(node == nullptr ? file : node->where, fmt::format("missing key '{}'", path),
-                 fmt::format("give it, or start from a preset: 'extends: {}'", kBasePreset));
+                 "give it, or start from a preset: 'extends: default'");
   }
 }
 
@@ -97,7 +96,7 @@ void list_sources(const Section& section, const ConfigNode& tree, const nlohmann
 void derive(SystemSpec& spec, const ConfigNode& tree) {
   PcieConfig& pcie = spec.sip.io.pcie;
   const ConfigNode* bandwidth = tree.at_path("sip.io.pcie.bandwidth");
-  if (bandwidth == nullptr || bandwidth->is_null()) pcie.bytes_per_second = pcie_bandwidth(pcie.generation, pcie.lanes);
+  if (bandwidth == nullptr || bandwidth->is_null()) pcie.bytes_per_second = pcie.bandwidth_of_lanes();
   InterSipSpec& links = spec.links;
   bandwidth = tree.at_path("system.links.bandwidth");
   if (bandwidth == nullptr || bandwidth->is_null())
@@ -147,28 +146,17 @@ std::string fingerprint(const nlohmann::ordered_json& config) {
   return hash_of(json_text(without(config))).substr(0, 16);
 }
 
-Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
+Resolved resolve_layers(const Parsed& parsed) {
   Problems problems;
-  for (const Layer& layer : layers) {
-    for (const Problem& problem : layer.problems.sorted()) problems.add(problem.where, problem.text, problem.hint);
-  }
-  const Layer main = layers.back();
-  const bool complete = layers.front().preset;
-  for (const std::string& entry : sets) {
-    try {
-      layers.push_back(parse_set(entry));
-    } catch (const ConfigError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem.where, problem.text, problem.hint);
-    }
-  }
-  if (!complete) {
-    check_required(merge_layers(layers), {main.file, 0, 0}, problems);
-    layers.insert(layers.begin(), parse_preset(kBasePreset));
-  }
   std::vector<std::string> layer_files;
-  for (const Layer& layer : layers) layer_files.push_back(layer.file);
+  for (const Layer& layer : parsed.layers) {
+    for (const Problem& problem : layer.problems.sorted()) problems.add(problem.where, problem.text, problem.hint);
+    layer_files.push_back(layer.file);
+  }
+  const Layer& main = parsed.layers[parsed.named];
+  if (!parsed.extends_a_preset) check_required(merge_layers(parsed.layers, 1), {main.file, 0, 0}, problems);
 
-  const ConfigNode merged = merge_layers(layers);
+  const ConfigNode merged = merge_layers(parsed.layers, 0);
   ConfigNode tree = merged;
   if (ConfigNode* cube = tree.find("cube")) *cube = with_hbm_generation(std::move(*cube));
 
@@ -185,7 +173,7 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
   check_system(spec, context);
   check_cube(spec.cube, context);
   // Overrides are laid on the values as written.
-  const auto overrides = apply_overrides(spec, {merged, layer_files, failed, problems});
+  const auto overrides = apply_overrides(spec, parsed.layers.front().tree, {merged, layer_files, failed, problems});
   problems.throw_if_any();
 
   resolved.config = to_json(root_section(), &spec);
@@ -201,12 +189,12 @@ Resolved resolve_layers(Parsed layers, const std::vector<std::string>& sets) {
 }  // namespace
 
 Resolved resolve(const std::string& preset_or_file, const std::vector<std::string>& sets) {
-  return resolve_layers(parse(preset_or_file), sets);
+  return resolve_layers(parse(preset_or_file, sets));
 }
 
 Resolved resolve_text(const std::string& text, const std::string& name, const std::vector<std::string>& sets,
                       const std::string& folder) {
-  return resolve_layers(parse_text(text, name, folder), sets);
+  return resolve_layers(parse_text(text, name, folder, sets));
 }
 
 Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& name,
@@ -256,17 +244,11 @@ Location Resolved::place_of(const std::string& key) const {
 }
 
 Location Resolved::place_of(const std::vector<std::string>& keys) const {
-  Location last;
-  std::ptrdiff_t last_rank = -1;
+  std::vector<Location> places;
   for (const std::string& key : keys) {
-    const Location place = place_of(key);
-    const auto found = std::find(layers.begin(), layers.end(), place.file);
-    const std::ptrdiff_t rank = place.file.empty() ? -1 : found == layers.end() ? 0 : found - layers.begin();
-    if (rank <= last_rank) continue;
-    last = place;
-    last_rank = rank;
+    if (const Location place = place_of(key); !place.file.empty()) places.push_back(place);
   }
-  return last;
+  return given_last(places, layers);
 }
 
 std::string show_resolved(const Resolved& resolved) {
