@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ccl/run/collective.h"
-#include "ccl/run/neighbours.h"
+#include "ccl/run/group_queues.h"
 #include "ccl/select/choice.h"
 #include "ccl/select/registry.h"
 #include "runtime/call_order.h"

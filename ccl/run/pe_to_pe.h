@@ -8,7 +8,7 @@
 #include "ccl/contract/verbs.h"
 #include "ccl/data/region_map.h"
 #include "ccl/run/bound_call.h"
-#include "ccl/run/neighbours.h"
+#include "ccl/run/group_queues.h"
 #include "tlm/kernel/operations.h"
 
 /// Calls that run PE to PE: who holds elements sends them straight to the PE that gets them (decision 0500).

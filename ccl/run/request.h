@@ -3,7 +3,7 @@
 
 #include "ccl/data/region_map.h"
 #include "ccl/import/entry.h"
-#include "ccl/run/neighbours.h"
+#include "ccl/run/group_queues.h"
 
 /// What a schedule is asked for: the one place that says so, for choosing an algorithm and for running it.
 namespace kernbench::ccl {
@@ -18,7 +18,8 @@ inline PlanRequest seen_as(const SipShape& shape, PlanRequest request) {
   return request;
 }
 
-/// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: CallBinder::machine(), with the SIPs as the algorithm sees them.
+/// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: CallBinder::machine(), with the SIPs as
+/// the algorithm sees them.
 NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);
 
 /// A call's data on each rank, as far as a schedule depends on them.

@@ -7,7 +7,7 @@
 #include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
 #include "ccl/run/execute.h"
-#include "ccl/run/neighbours.h"
+#include "ccl/run/group_queues.h"
 
 namespace kernbench::ccl {
 

@@ -5,7 +5,7 @@
 #include "ccl/contract/plan_request.h"
 #include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
-#include "ccl/run/neighbours.h"
+#include "ccl/run/group_queues.h"
 #include "ccl/select/candidates.h"
 #include "ccl/select/registry.h"
 

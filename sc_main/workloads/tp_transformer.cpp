@@ -11,7 +11,7 @@
 #include "sc_main/workloads/start_collective.h"
 #include "sc_main/workloads/tp_transformer_ranks.h"
 #include "tlm/config/units.h"
-#include "topology/plan/capacity.h"
+#include "topology/plan/event_rates.h"
 
 namespace kernbench {
 

@@ -3,7 +3,7 @@
 #include "sc_main/workloads/sizes.h"
 #include "sc_main/workloads/tp_transformer.h"
 #include "tlm/config/units.h"
-#include "topology/plan/capacity.h"
+#include "topology/plan/event_rates.h"
 
 namespace kernbench {
 

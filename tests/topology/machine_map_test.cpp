@@ -4,7 +4,7 @@
 
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
-#include "topology/plan/capacity.h"
+#include "topology/plan/event_rates.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"
 

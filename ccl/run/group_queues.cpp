@@ -1,4 +1,4 @@
-#include "ccl/run/neighbours.h"
+#include "ccl/run/group_queues.h"
 
 #include <fmt/format.h>
 

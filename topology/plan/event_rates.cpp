@@ -1,4 +1,4 @@
-#include "topology/plan/capacity.h"
+#include "topology/plan/event_rates.h"
 
 #include "topology/plan/plan.h"
 
