@@ -18,7 +18,7 @@ class Row {
  public:
   Row(const char* component, Ps elapsed) : elapsed_(static_cast<double>(elapsed)) { row_.component = component; }
   /// `count` times `each` attojoule.
-  void work(const char* operation, const char* unit, double count, std::uint64_t each) {
+  void work(const std::string& operation, const char* unit, double count, std::uint64_t each) {
     if (count != 0) of(operation, unit, count).dynamic_pj += count * static_cast<double>(each) / kAjPerPj;
   }
   void power(std::uint64_t microwatt) {
@@ -30,7 +30,7 @@ class Row {
   }
 
  private:
-  EnergyOperation& of(const char* operation, const char* unit, double count) {
+  EnergyOperation& of(const std::string& operation, const char* unit, double count) {
     std::vector<EnergyOperation>& all = row_.operations;
     auto found =
         std::find_if(all.begin(), all.end(), [&](const EnergyOperation& o) { return o.operation == operation; });
@@ -110,7 +110,7 @@ EnergyRow wires(Machine& machine, const Plan& plan, Part part, EdgeKind edge) {
     if (!part.counts(end.kind->between_sips)) continue;
     const LinkPort& port = machine.link_port(id);
     for (unsigned i = 0; i < end.spots->size(); ++i) {
-      row.work(end.kind->energy_key, "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
+      row.work(end.kind->key("energy_per_bit"), "raw bit", 8.0 * static_cast<double>(port.wire_stats(i).raw_bytes),
                port.wire(i).config().energy_per_bit_aj);
     }
   }

@@ -11,7 +11,7 @@ namespace kernbench::topology {
 
 namespace {
 
-constexpr const char *kIoClass = "UCIe of the IO chiplets", *kCubeEnergy = "cube.ucie.energy_per_bit";
+constexpr const char *kIoClass = "UCIe of the IO chiplets", *kCubeSection = "cube.ucie";
 
 std::string side_name(const Network& of, std::uint16_t side) {
   return names::ucie({of.sip, of.cube}, static_cast<Side>(side));
@@ -20,13 +20,13 @@ std::string column_name(const Network& of, std::uint16_t column) { return names:
 std::string port_name(const Network& of, std::uint16_t port) { return names::link_port(of.sip, port); }
 std::string fabric_port_name(const Network&, std::uint16_t sip) { return names::fabric_link(sip); }
 
-constexpr LinkKind ucie_kind(const char* people, const char* energy_key, bool from_io, LinkKind::Name name) {
-  return {people, "ucie", energy_key, PartKind::ucie, EdgeKind::ucie, Delay::ucie, false, from_io, name};
+constexpr LinkKind ucie_kind(const char* people, const char* section, bool from_io, LinkKind::Name name) {
+  return {people, "ucie", section, PartKind::ucie, EdgeKind::ucie, Delay::ucie, false, from_io, name};
 }
 constexpr LinkKind sip_kind(LinkKind::Name name) {
   return {"links between SIPs",
           "link",
-          "system.links.energy_per_bit",
+          "system.links",
           PartKind::link_port,
           EdgeKind::inter_sip,
           Delay::fabric,
@@ -36,9 +36,9 @@ constexpr LinkKind sip_kind(LinkKind::Name name) {
 }
 
 // Kinds of ends, by what they belong to and lead to.
-constexpr LinkKind kCubeToCube = ucie_kind("UCIe between cubes", kCubeEnergy, false, &side_name);
-constexpr LinkKind kCubeToIo = ucie_kind(kIoClass, kCubeEnergy, true, &side_name);
-constexpr LinkKind kIoToCube = ucie_kind(kIoClass, "sip.io.ucie.energy_per_bit", false, &column_name);
+constexpr LinkKind kCubeToCube = ucie_kind("UCIe between cubes", kCubeSection, false, &side_name);
+constexpr LinkKind kCubeToIo = ucie_kind(kIoClass, kCubeSection, true, &side_name);
+constexpr LinkKind kIoToCube = ucie_kind(kIoClass, "sip.io.ucie", false, &column_name);
 constexpr LinkKind kIoToSip = sip_kind(&port_name);
 constexpr LinkKind kFabricToSip = sip_kind(&fabric_port_name);
 

@@ -36,7 +36,7 @@ std::map<std::string, double> most_per_second(const Plan& plan, std::uint16_t si
   for (const LinkEnd& end : plan.ends) {
     const Network& network = plan.networks[end.network];
     if ((network.kind == NetworkKind::fabric ? end.number : network.sip) >= sips) continue;
-    most[end.kind->energy_key] +=
+    most[end.kind->key("energy_per_bit")] +=
         8.0 * static_cast<double>(end.link.bytes_per_second) * static_cast<double>(end.spots->size());
   }
   return most;

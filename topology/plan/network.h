@@ -69,7 +69,7 @@ struct Network {
 struct LinkKind {
   const char* people;      ///< the class that it is counted with: "links between SIPs"
   const char* statistics;  ///< kind of resource of its wires
-  const char* energy_key;  ///< of topology.yaml: energy per raw bit
+  const char* section;     ///< of topology.yaml, where its keys stand
   PartKind part;           ///< its port in the graph
   EdgeKind edge;           ///< its wires in the graph, and their row of the energy table
   Delay delay;             ///< what a DMA's time on it is counted as
@@ -77,6 +77,8 @@ struct LinkKind {
   bool from_io;            ///< what arrives here comes from an IO chiplet or the fabric switch
   using Name = std::string (*)(const Network& of, std::uint16_t number);
   Name name;
+
+  std::string key(const char* name) const { return std::string(section) + "." + name; }
 };
 
 /// One end of a bundle of connections between two networks: a LinkPort of the machine.

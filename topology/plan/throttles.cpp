@@ -67,8 +67,7 @@ class ThrottleSearch {
     std::string name, place;
   };
   Named of_link(const LinkEnd& end, const char* key) const {
-    const char* section = between_sips(end) ? "system.links" : of_io_chiplet(end) ? "sip.io.ucie" : "cube.ucie";
-    return named(plan_.networks[end.network], fmt::format("{}.{}", section, key));
+    return named(plan_.networks[end.network], end.kind->key(key));
   }
   Named of_network(const Network& network, const char* key) const {
     const char* section = network.kind == NetworkKind::cube ? "cube.noc"
@@ -116,7 +115,7 @@ class ThrottleSearch {
         fmt::format("{} is {}: with flits of {} a port passes {}, {}", key.name,
                     format_quantity(network.noc->clock_hz, Dimension::frequency),
                     format_quantity(network.noc->flit_bytes, Dimension::bytes), format_rate(port),
-                    fmt::format(fmt::runtime(why), between_sips(end) ? "system.links" : "UCIe", format_rate(link))),
+                    fmt::format(fmt::runtime(why), between_sips(end) ? end.kind->section : "UCIe", format_rate(link))),
         fmt::format("give at least {}, or larger flits", clock_from(clock)));
   }
 

@@ -150,13 +150,13 @@ void read_section(const Section& section, const ConfigNode& map, void* target, c
 
 nlohmann::ordered_json to_json(const Field& field, const FieldValue& value) {
   switch (field.kind) {
-    case FieldKind::integer: {
+    case FieldKind::integer:
+    case FieldKind::quantity: {
       const auto number = std::get<std::uint64_t>(value);
       if (field.optional && number == 0) return nullptr;
+      if (field.kind == FieldKind::quantity) return format_quantity(number, field.dimension);
       return number;
     }
-    case FieldKind::quantity:
-      return format_quantity(std::get<std::uint64_t>(value), field.dimension);
     case FieldKind::boolean:
       return std::get<std::uint64_t>(value) != 0;
     case FieldKind::enumeration:

@@ -47,7 +47,7 @@ struct Field {
   Dimension dimension = Dimension::bytes;
   std::vector<std::string> names = {};  ///< enumeration
   bool required = false;                ///< a file that extends nothing must say it; all else is as in preset `default`
-  bool optional = false;                ///< may have no value at all
+  bool optional = false;                ///< may have no value at all: of numbers 0, which their range does not allow
   bool uniform = false;                 ///< overrides must not change it
   Better better = Better::none;         ///< rates and times have theirs by their dimension
   bool paces_block = false;             ///< a clock that all else in its section follows, widths and pipeline alike

@@ -108,10 +108,10 @@ class SectionOf {
   }
   /// A nested map that binds a member of this struct.
   template <class Member>
-  SectionOf& section(const char* key, Member member, Section nested, const char* doc) {
+  SectionOf& section(const char* key, Member member, Section nested, const char* doc, Marks marks = 0) {
     return enter(
         key, [=](void* object) -> void* { return &std::invoke(member, *static_cast<Struct*>(object)); },
-        std::move(nested), doc);
+        std::move(nested), doc, marks);
   }
   /// A nested map whose keys are members of this same struct.
   SectionOf& group(const char* key, const SectionOf& nested, const char* doc) {
@@ -146,8 +146,9 @@ class SectionOf {
     };
     return field;
   }
-  SectionOf& enter(const char* key, std::function<void*(void*)> enter, Section nested, const char* doc) {
-    Field& field = add(key, FieldKind::section, doc, 0);
+  SectionOf& enter(const char* key, std::function<void*(void*)> enter, Section nested, const char* doc,
+                   Marks marks = 0) {
+    Field& field = add(key, FieldKind::section, doc, marks);
     field.enter = std::move(enter);
     field.section = std::make_shared<const Section>(std::move(nested));
     return *this;
