@@ -10,6 +10,7 @@
 
 #include "topology/spec/parse.h"
 #include "topology/spec/resolve.h"
+#include "topology/spec/schema_sections.h"
 
 namespace kernbench::topology {
 namespace {
@@ -198,6 +199,33 @@ TEST(Schema, NoTwoKeysShareAMember) {
   walk(root_section(), &spec, "");
   std::uint64_t expected = 2;
   for (const auto& [path, read] : readers) EXPECT_EQ(read(), expected++) << path;
+}
+
+/// So that a key that few machines have changes no other one's configuration and hash.
+TEST(Schema, WhatMayHaveNoValueAndHasNoneIsNotAskedForAndNotShown) {
+  struct Part {
+    std::uint64_t rate = 0, ports = 0;
+    LinkConfig link;
+  };
+  const Section link = SectionOf<LinkConfig>().quantity("latency", &LinkConfig::latency, Dimension::time, {1, 1000},
+                                                        "Bit in to bit out.", kOptional);
+  const Section part = SectionOf<Part>()
+                           .quantity("rate", &Part::rate, Dimension::bandwidth, {1, 1000}, "Rate.", kOptional)
+                           .integer("ports", &Part::ports, {1, 8}, "Ports.", kOptional)
+                           .section("link", &Part::link, link, "Link.", kOptional);
+  const auto read = [&](const std::string& text) {
+    Part read;
+    read.link.latency = 0;
+    Problems problems;
+    std::set<std::string> failed;
+    read_section(part, parse_config(text, "part.yaml"), &read, "part", problems, failed);
+    problems.throw_if_any();
+    return to_json(part, &read).dump();
+  };
+  EXPECT_EQ(read("{}"), "{}");
+  EXPECT_EQ(read("{rate: null, link: {}}"), "{}");
+  EXPECT_EQ(read("{rate: 7 B/s, ports: 2, link: {latency: 5 ps}}"),
+            R"({"rate":"7 B/s","ports":2,"link":{"latency":"5 ps"}})");
 }
 
 }  // namespace
