@@ -34,14 +34,8 @@ ProcessGroup& Groups::default_group(const char* who) {
   return *groups_.front();
 }
 
-const std::shared_ptr<const ccl::Registry>& Groups::registry(const std::string& file) {
-  std::shared_ptr<const ccl::Registry>& known = registries_[file];
-  if (known == nullptr) known = std::make_shared<ccl::Registry>(file);
-  return known;
-}
-
 std::optional<int> Groups::world_size(const ProcessGroupOptions& options) {
-  return ProcessGroup::world_size(options, *registry(options.ccl_file));
+  return ProcessGroup::world_size(options, *ccl::Registry::of(options.ccl_file));
 }
 
 void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_size) {
@@ -52,7 +46,7 @@ void Groups::make_default_group(const ProcessGroupOptions& wanted, int world_siz
           "init_process_group: world_size is {} in ccl.yaml, the program has {} ranks: give the program as many", *pes,
           world_size));
     }
-    rank_pes_ = ProcessGroup::rank_pes(wanted, *registry(wanted.ccl_file), runtime_.map);
+    rank_pes_ = ProcessGroup::rank_pes(wanted, *ccl::Registry::of(wanted.ccl_file), runtime_.map);
   } else if (world_size > runtime_.map.sips) {
     throw std::invalid_argument(fmt::format("init_process_group: {}, but the machine has {}",
                                             counted(world_size, "rank"), counted(runtime_.map.sips, "SIP")));
@@ -84,8 +78,8 @@ ProcessGroup& Groups::make_group(const ProcessGroupOptions& wanted, std::vector<
     }
   }
   const auto id = static_cast<std::uint16_t>(groups_.size());
-  auto group = std::make_unique<ProcessGroup>(id, wanted, registry(wanted.ccl_file), runtime_.map, std::move(ranks),
-                                              std::move(sips), std::move(pes), rings_);
+  auto group = std::make_unique<ProcessGroup>(id, wanted, ccl::Registry::of(wanted.ccl_file), runtime_.map,
+                                              std::move(ranks), std::move(sips), std::move(pes), rings_);
   reserve_rings(group->group().sips);
   groups_.push_back(std::move(group));
   return *groups_.back();

@@ -55,8 +55,6 @@ class Groups {
   std::string detail(int rank) const;
 
  private:
-  /// Of a ccl.yaml, which is read once.
-  const std::shared_ptr<const ccl::Registry>& registry(const std::string& file);
   void make_default_group(const ProcessGroupOptions& options, int world_size);
   ProcessGroup& make_group(const ProcessGroupOptions& options, std::vector<int> ranks);
 
@@ -64,7 +62,6 @@ class Groups {
   void reserve_rings(const std::vector<std::uint16_t>& sips);
 
   RuntimeImpl& runtime_;
-  std::map<std::string, std::shared_ptr<const ccl::Registry>> registries_;  // by file
   ccl::RingNumbers rings_;
   std::vector<std::unique_ptr<ProcessGroup>> groups_;
   std::map<std::pair<int, std::uint16_t>, CubeQueues> cube_groups_;  // by SIP and stream

@@ -98,7 +98,10 @@ Plan AlgorithmEntry::plan(PlanRequest request) const {
   request.parameters = parameters;
   if (schedule) return plan_with(schedule, request, described());
   Plan plan = said_by(*this, [&] { return algorithm->plan(request); });
-  if (!is_built_in()) check_plan(name, plan);
+  if (!is_built_in()) {
+    check_plan(name, plan);
+    require_slots(*plan.schedule, request.slots, described());
+  }
   return plan;
 }
 

@@ -43,7 +43,7 @@ struct BoundCall {
   std::optional<Lanes> lanes;  ///< before they are cut for a schedule; none where there are no elements
   PlanRequest request;         ///< SIPs as they are
 
-  // What follows is of one algorithm, by its name: who plans for another one replaces all of it.
+  // What follows is of one algorithm, by its name: use() replaces all of it.
   std::string algorithm;
   Plan plan;
   std::shared_ptr<const ExecutionPlan> ready;  ///< the plan, with lanes that are cut for it
@@ -51,6 +51,12 @@ struct BoundCall {
   std::shared_ptr<const PeMessages> messages;  ///< of those who run PE to PE; null: nobody has asked for them
 
   BoundCall(CallTensors of, bool same) : tensors(std::move(of)), in_place(same) {}
+  /// From now on it is for this algorithm. A plan without a schedule: it has not been planned.
+  void use(const std::string& other, Plan planned) {
+    algorithm = other;
+    plan = std::move(planned);
+    ready = nullptr;
+  }
 };
 
 /// Binds the calls of one process group. It keeps the last ones, for the other ranks.

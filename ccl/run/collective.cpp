@@ -78,7 +78,7 @@ struct Collective::Impl {
   Scope tiles() const { return tiles_of(queues->group(), scope); }
 
   /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
-  std::vector<std::pair<std::int32_t, std::int32_t>> links_of(const CallTensors& tensors) const {
+  const std::vector<std::pair<std::int32_t, std::int32_t>>& links_of(const CallTensors& tensors) const {
     try {
       return messages.links(tensors);
     } catch (const Error& error) {
@@ -130,19 +130,11 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   }
   auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope, std::move(calls));
   const MachineMap& map = impl->queues->map();
-  std::uint32_t directions = algorithm.directions;
-  const bool one_pe = impl->queues->group().ranks_are_pes();
-  if (!one_pe) {
-    if (map.cubes_per_sip() > 1) directions |= kCubeGrid;                               // copies spread over cubes
-    if (map.pes_per_cube > 1) directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
-  }
-  NodeLinks links;
-  if (algorithm.links != nullptr) {
-    links = node_links(impl->entry, map, seen_as(impl->shape, impl->calls->machine()), impl->tiles());
-  }
+  QueueNeeds needs =
+      queue_needs(impl->entry, impl->shape, map, impl->queues->group(), impl->calls->machine(), impl->scope);
   const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
-  if (messages && tensors != nullptr) links.pes = impl->joined = impl->links_of(*tensors);
-  impl->added = impl->queues->add(impl->shape, directions, links, messages);
+  if (messages && tensors != nullptr) needs.links.pes = impl->joined = impl->links_of(*tensors);
+  impl->added = impl->queues->add(impl->shape, needs.directions, needs.links, messages);
   impl_ = std::move(impl);
 }
 
@@ -161,7 +153,7 @@ std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl
 
 bool Collective::has_queues_for(const CallTensors& tensors) const {
   if (impl_->entry.algorithm->kind() != AlgorithmKind::pe_to_pe) return true;
-  const auto links = impl_->links_of(tensors);
+  const auto& links = impl_->links_of(tensors);
   return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
 }
 

@@ -31,6 +31,7 @@ PeMessages::PeMessages(const MachineMap& map, const Group& group, const BoundCal
       ranks_(static_cast<int>(group.sips.size())),
       root_(bound.tensors.call.root),
       pes_(map.pes_per_cube),
+      rank_pes_(static_cast<int>(map.pes_per_sip())),
       item_(static_cast<std::int64_t>(size_of(bound.tensors.call.dtype))),
       most_(std::max<std::int64_t>(group.queue.slot_bytes / item_, 1)) {
   if (group.ranks_are_pes()) throw Error("is for ranks that are SIPs");
@@ -63,6 +64,18 @@ int PeMessages::out_region(int from, int to) const {
 
 const std::vector<PeMessage>& PeMessages::between(int from, int to) const {
   return messages_.at({in_region(from, to), out_region(from, to)});
+}
+
+const std::vector<std::pair<std::int32_t, std::int32_t>>& PeMessages::links() const {
+  if (links_) return *links_;
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (int a = 0; a < ranks_; ++a) {
+    for (int b = 0; b < ranks_; ++b) {
+      if (!sends(a, b)) continue;
+      for (const PeMessage& m : between(a, b)) pairs.insert(std::minmax(a * rank_pes_ + m.from, b * rank_pes_ + m.to));
+    }
+  }
+  return links_.emplace(pairs.begin(), pairs.end());
 }
 
 /// As long as the elements follow each other in one memory of the sender, and all go to one PE.
@@ -157,18 +170,8 @@ const std::shared_ptr<const PeMessages>& pe_messages(const MachineMap& map, cons
   return call.messages;
 }
 
-std::vector<std::pair<std::int32_t, std::int32_t>> PeToPeBinder::links(const CallTensors& tensors) const {
-  const auto made = pe_messages(queues_.map(), queues_.group(), *calls_.bind(tensors));
-  const int ranks = static_cast<int>(queues_.group().sips.size());
-  const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());
-  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
-  for (int a = 0; a < ranks; ++a) {
-    for (int b = 0; b < ranks; ++b) {
-      if (!made->sends(a, b)) continue;
-      for (const PeMessage& m : made->between(a, b)) pairs.insert(std::minmax(a * pes + m.from, b * pes + m.to));
-    }
-  }
-  return {pairs.begin(), pairs.end()};
+const std::vector<std::pair<std::int32_t, std::int32_t>>& PeToPeBinder::links(const CallTensors& tensors) const {
+  return pe_messages(queues_.map(), queues_.group(), *calls_.bind(tensors))->links();
 }
 
 Ps PeToPeBinder::way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) const {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,8 @@ class PeMessages {
 
   const std::vector<PeMessage>& between(int from, int to) const;  ///< group ranks that may be the same
   bool sends(int from, int to) const;                             ///< they have messages; every rank keeps its own
+  /// The PEs that have messages for each other, as pairs of NodeLinks::pes in order: found when first asked for.
+  const std::vector<std::pair<std::int32_t, std::int32_t>>& links() const;
   int contributions() const { return maps_->contributions; }
 
  private:
@@ -46,9 +49,10 @@ class PeMessages {
   const std::shared_ptr<const CallMaps> maps_;
   const OperationFacts& facts_;
   const int ranks_, root_;
-  const int pes_;                                                   // of a cube
+  const int pes_, rank_pes_;                                        // of a cube, of a rank
   const std::int64_t item_, most_;                                  // bytes of an element; elements of a message
   std::map<std::pair<int, int>, std::vector<PeMessage>> messages_;  // by region of in and of out
+  mutable std::optional<std::vector<std::pair<std::int32_t, std::int32_t>>> links_;
 };
 
 /// Of a call: found once. Throws Error likewise.
@@ -83,7 +87,7 @@ class PeToPeBinder {
   PeToPeBinder(const GroupQueues& queues, CallBinder& calls) : queues_(queues), calls_(calls) {}
 
   /// The queues that a call needs, as pairs of NodeLinks::pes. Throws Error where it cannot run PE to PE.
-  std::vector<std::pair<std::int32_t, std::int32_t>> links(const CallTensors& tensors) const;
+  const std::vector<std::pair<std::int32_t, std::int32_t>>& links(const CallTensors& tensors) const;
   /// Throws likewise. REQUIRES: those queues exist.
   PeToPeCall bind(const CallTensors& tensors) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ccl/data/layout.h"
 #include "ccl/schedule/level_cost.h"
 
 namespace kernbench::ccl {
@@ -14,11 +15,12 @@ PlanRequest machine_request(const MachineMap& map, const SipShape& shape) {
   return seen_as(shape, std::move(request));
 }
 
-NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope) {
+namespace {
+/// Node pairs that an algorithm's schedules use.
+NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, PlanRequest request, Scope scope) {
   NodeLinks links;
-  links.ranks = entry.links(machine);
+  links.ranks = entry.links(request);
   if (entry.algorithm->kind() == AlgorithmKind::kernel) return links;
-  PlanRequest request = machine;
   if (scope != Scope::sip) {
     request.cube_w = map.cube_w;
     request.cube_h = map.cube_h;
@@ -29,6 +31,20 @@ NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const P
     links.pes = entry.links(request);
   }
   return links;
+}
+}  // namespace
+
+QueueNeeds queue_needs(const AlgorithmEntry& entry, const SipShape& shape, const MachineMap& map, const Group& group,
+                       const PlanRequest& machine, Scope scope) {
+  QueueNeeds needs;
+  needs.directions = entry.algorithm->directions;
+  if (!group.ranks_are_pes()) {
+    if (map.cubes_per_sip() > 1) needs.directions |= kCubeGrid;                               // copies over cubes
+    if (map.pes_per_cube > 1) needs.directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
+  }
+  if (entry.algorithm->links != nullptr)
+    needs.links = node_links(entry, map, seen_as(shape, machine), tiles_of(group, scope));
+  return needs;
 }
 
 CallShape call_shape(const CallMaps& maps, std::size_t lanes, std::size_t item) {

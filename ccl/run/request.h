@@ -18,9 +18,14 @@ inline PlanRequest seen_as(const SipShape& shape, PlanRequest request) {
   return request;
 }
 
-/// Node pairs that an algorithm's schedules use, for GroupQueues. `machine`: CallBinder::machine(), with the SIPs as
-/// the algorithm sees them.
-NodeLinks node_links(const AlgorithmEntry& entry, const MachineMap& map, const PlanRequest& machine, Scope scope);
+/// What all calls of an algorithm need of GroupQueues; a call that runs PE to PE needs more.
+struct QueueNeeds {
+  std::uint32_t directions = 0;
+  NodeLinks links;
+};
+/// `shape`: the SIPs as the algorithm sees them. `machine`: CallBinder::machine().
+QueueNeeds queue_needs(const AlgorithmEntry& entry, const SipShape& shape, const MachineMap& map, const Group& group,
+                       const PlanRequest& machine, Scope scope);
 
 /// A call's data on each rank, as far as a schedule depends on them.
 struct CallShape {

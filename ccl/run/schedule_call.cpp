@@ -47,16 +47,11 @@ void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest&
           fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
     }
   }
-  require_slots(schedule, request.slots, entry_.described());
 }
 
 /// Goes on from what has been planned to choose this algorithm, if it has been.
 void ScheduleBinder::plan(BoundCall& call) const {
-  if (call.algorithm != entry_.name) {
-    call.algorithm = entry_.name;
-    call.plan = {};
-    call.ready = nullptr;
-  }
+  if (call.algorithm != entry_.name) call.use(entry_.name, {});
   if (call.ready) return;
   auto ready = std::make_shared<ExecutionPlan>(ExecutionPlan{call.maps, nullptr, call.lanes});
   if (call.lanes) {

@@ -110,7 +110,7 @@ Chooser::Chooser(const Registry& registry, const MachineMap& map, const Group& g
       calls_(calls ? std::move(calls) : std::make_shared<CallBinder>(map, group, scope)),
       tuned_(tuned_times(registry, map, group, scope)) {
   estimates_.push_back(message_times(map, group, calls_->machine()));
-  estimates_.push_back(plan_times(group));
+  estimates_.push_back(plan_times());
   for (const std::string& name : registry.names()) {
     GroupAlgorithm& algorithm = algorithms_.emplace_back(GroupAlgorithm{name});
     algorithm.unfit = attempt(name, [&] { load(algorithm, parameters); });
@@ -141,23 +141,19 @@ void Chooser::load(GroupAlgorithm& loaded, const Parameters& parameters) {
 }
 
 void Chooser::check_queues(const GroupAlgorithm& loaded) const {
-  const Algorithm& algorithm = *loaded.entry.algorithm;
-  NodeLinks links;
+  const QueueNeeds needs = queue_needs(loaded.entry, loaded.sips, map_, group_, calls_->machine(), scope_);
   std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
-  if (algorithm.directions & kGlobalPeers) most += group_.sips.size();
-  if (algorithm.links != nullptr) {
-    links = node_links(loaded.entry, map_, seen_as(loaded.sips, calls_->machine()), tiles_of(group_, scope_));
-    for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
-      std::map<std::int32_t, std::size_t> degrees;
-      std::size_t degree = 0;
-      for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
-      most += degree;
-    }
+  if (needs.directions & kGlobalPeers) most += group_.sips.size();
+  for (const auto* pairs : {&needs.links.ranks, &needs.links.cubes, &needs.links.pes}) {
+    std::map<std::int32_t, std::size_t> degrees;
+    std::size_t degree = 0;
+    for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
+    most += degree;
   }
   const RingMemory memory = ring_memory(map_, group_.queue.memory, PeCoord{});
   if (most * group_.queue.ring_bytes() <= memory.bytes) return;
   RingNumbers rings;
-  GroupQueues(map_, group_, rings).add(loaded.sips, algorithm.directions, links);
+  GroupQueues(map_, group_, rings).add(loaded.sips, needs.directions, needs.links);
 }
 
 Chooser::Key Chooser::key_of(const ChoiceInput& input) const {
@@ -202,11 +198,7 @@ Choice Chooser::decide(const ChoiceInput& input) {
     if (all.empty() || !choice.candidates.front().unfit.empty() || !choice.candidates.front().at_least) break;
   }
   take_first(choice, input);
-  if (query.call) {
-    query.call->algorithm = choice.algorithm;
-    query.call->plan = std::move(choice.candidates.front().plan);
-    query.call->ready = nullptr;
-  }
+  if (query.call) query.call->use(choice.algorithm, std::move(choice.candidates.front().plan));
   for (Candidate& candidate : choice.candidates) candidate.plan = {};
   return choice;
 }

@@ -20,8 +20,6 @@ void check_transfer(const Schedule& schedule, const PlanRequest& request) {
 
 class PlanTimes final : public TimeSource {
  public:
-  explicit PlanTimes(const Group& group) : slots_(group.queue.slots) {}
-
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
     if (algorithm.entry.algorithm->kind() != AlgorithmKind::schedule) return;
     if (candidate.between) return correct(algorithm, query, candidate);
@@ -37,9 +35,6 @@ class PlanTimes final : public TimeSource {
  private:
   Plan planned(const GroupAlgorithm& algorithm, const PlanRequest& request) const {
     Plan plan = algorithm.entry.plan(seen_as(algorithm.sips, request));
-    if (plan.schedule->slots() > slots_) {
-      throw Error(fmt::format("needs queues of {} slots, they have {}", plan.schedule->slots(), slots_));
-    }
     check_transfer(*plan.schedule, request);
     return plan;
   }
@@ -57,12 +52,10 @@ class PlanTimes final : public TimeSource {
                    std::pow(around.low_ns / (at(around.low).seconds * 1e9), 1 - around.share) *
                    std::pow(around.high_ns / (at(around.high).seconds * 1e9), around.share);
   }
-
-  const std::uint16_t slots_;  ///< of a queue
 };
 
 }  // namespace
 
-std::unique_ptr<TimeSource> plan_times(const Group& group) { return std::make_unique<PlanTimes>(group); }
+std::unique_ptr<TimeSource> plan_times() { return std::make_unique<PlanTimes>(); }
 
 }  // namespace kernbench::ccl

@@ -81,6 +81,13 @@ Registry::Registry() : algorithm_(kAuto), default_algorithm_(kDefaultAlgorithm) 
   for (const std::string& name : builtin_algorithms()) entries_[name].module = kBuiltinPrefix + name;
 }
 
+std::shared_ptr<const Registry> Registry::of(const std::string& file) {
+  static std::map<std::string, std::shared_ptr<const Registry>> read;
+  std::shared_ptr<const Registry>& known = read[file];
+  if (known == nullptr) known = std::make_shared<Registry>(file);
+  return known;
+}
+
 Registry::Registry(const std::string& file) : Registry() {
   if (file.empty()) return;
   entries_.clear();

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ class Registry {
   Registry();
   /// Reads `file`; empty: the built-in entries. Throws ConfigError with file:line:column.
   explicit Registry(const std::string& file);
+  /// The same, once in a process: what a run says, chooses and hashes is of one reading.
+  static std::shared_ptr<const Registry> of(const std::string& file);
 
   /// Runs where nobody names one: `defaults.algorithm`, otherwise "auto".
   const std::string& algorithm() const { return algorithm_; }

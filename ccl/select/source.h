@@ -45,7 +45,7 @@ std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const MachineM
                                         Scope scope);
 /// Of schedules: what estimate() makes of their plan. Of a candidate that was measured at sizes on both sides: the
 /// estimate tells how the time grows between them, and the measurements how far it is from the truth.
-std::unique_ptr<TimeSource> plan_times(const Group& group);
+std::unique_ptr<TimeSource> plan_times();
 /// Of calls that run PE to PE: the latency of the farthest message (load, way, store), and what the busiest of the PEs,
 /// columns of cubes and links between SIPs does meanwhile. `machine`: of the group's requests (CallBinder::machine).
 std::unique_ptr<TimeSource> message_times(const MachineMap& map, const Group& group, const PlanRequest& machine);

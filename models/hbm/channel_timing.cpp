@@ -31,8 +31,10 @@ ChannelTiming::ChannelTiming(const HbmConfig& config, unsigned queue_bursts, con
       banks_per_pseudo_channel_(banks_per_stack_ * config.stack_ids),
       stack_gates_(config.stack_ids > 1 && gaps_.ccd_r > gaps_.ccd_s) {
   const unsigned banks = banks_per_pseudo_channel_ * config.pseudo_channels;
-  if (banks > 128)
-    throw std::invalid_argument("hbm: a channel has " + std::to_string(banks) + " banks, at most 128 are supported");
+  if (banks > kMostBanks) {
+    throw std::invalid_argument("hbm: a channel has " + std::to_string(banks) + " banks, at most " +
+                                std::to_string(kMostBanks) + " are supported");
+  }
   if (config.grain == 0 || config.grain > kMaxGrain) {
     throw std::invalid_argument("hbm: a grain of " + std::to_string(config.grain) + " bursts, from 1 to " +
                                 std::to_string(kMaxGrain) + " are supported");

@@ -30,10 +30,6 @@ std::optional<WideSlice> wide_slice(const HbmConfig& config, unsigned slices, st
   return WideSlice(config, slices);
 }
 
-unsigned queue_places(const HbmConfig& config) {
-  return config.queue_bursts != 0 ? config.queue_bursts : config.queue_depth * config.pseudo_channels;
-}
-
 }  // namespace
 
 Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord cube, std::uint32_t slices,
@@ -58,7 +54,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
                                                         std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),
-      queue_bursts(queue_places(wide ? wide->config : config)) {
+      queue_bursts((wide ? wide->config : config).queue_places()) {
   if (pseudo_channels_per_slice == 0 || config.total_pseudo_channels() % slices != 0) {
     throw std::invalid_argument("hbm: " + std::to_string(config.total_pseudo_channels()) +
                                 " pseudo channels cannot be dealt evenly to " + std::to_string(slices) + " slices");

@@ -34,6 +34,7 @@ struct HbmTiming {
 
 /// Ticks between two commands at most: what the keys have bits for by which a channel compares its banks.
 inline constexpr std::uint64_t kLargestGap = 262'144;
+inline constexpr std::uint64_t kMostBanks = 128;  ///< of a channel, which has a bit for each
 
 /// One stack of a cube: its pseudo channels are dealt evenly to the slices of the cube's PEs.
 struct HbmConfig {
@@ -81,6 +82,9 @@ struct HbmConfig {
     if (refresh != RefreshPolicy::per_bank || timing.t_refi == 0) return pseudo_channels;
     return std::max<std::uint64_t>(1, (channel_banks() * timing.t_refi_pb + timing.t_refi / 2) / timing.t_refi);
   }
+  /// Places of each queue of a channel, and of what a pseudo channel has of them.
+  std::uint32_t queue_places() const { return queue_bursts != 0 ? queue_bursts : queue_depth * pseudo_channels; }
+  std::uint32_t queue_places_of_pseudo_channel() const { return queue_places() / pseudo_channels; }
   std::uint32_t total_pseudo_channels() const { return channels * pseudo_channels; }
   Rate pseudo_channel_peak() const { return Rate(ck_hz / burst_ck * burst_bytes); }
 };

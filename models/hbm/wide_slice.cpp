@@ -8,8 +8,7 @@ namespace {
 
 HbmConfig widened(HbmConfig config, unsigned slices) {
   const unsigned together = config.total_pseudo_channels() / slices;
-  const unsigned queue = config.queue_bursts != 0 ? config.queue_bursts / config.pseudo_channels : config.queue_depth;
-  config.queue_bursts = std::max(1U, queue);
+  config.queue_bursts = std::max(1U, config.queue_places_of_pseudo_channel());
   config.row_bytes *= config.bank_groups * together;
   config.burst_bytes *= together;
   config.interleave_bytes = config.burst_bytes;

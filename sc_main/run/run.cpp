@@ -91,7 +91,7 @@ Arguments taken_out(const std::string& option, Arguments& arguments) {
 void refuse_code(const std::string& from, const Arguments& before, const Arguments& arguments) {
   if (!values_of("--ccl", arguments).empty()) return;
   for (const std::string& file : values_of("--ccl", before)) {
-    for (const std::string& module : ccl::Registry(file).module_files()) {
+    for (const std::string& module : ccl::Registry::of(file)->module_files()) {
       if (std::filesystem::path(module).extension() == ".xml") continue;  // a schedule
       throw UsageError(fmt::format("--from '{}' is of a run with the module {} of {}, and a result file runs no code",
                                    from, quote(module), quote(file)),
@@ -193,7 +193,7 @@ Run::Run(Arguments arguments) {
     machine_.sets = parsed.values("set");  // the earlier ones are part of its configuration
   }
   refusals.from([this] {
-    if (!common_.ccl.empty()) const ccl::Registry checked(common_.ccl);  // whatever the workload
+    if (!common_.ccl.empty()) ccl::Registry::of(common_.ccl);  // whatever the workload
   });
   if (refusals.any() && !machine_.topology.empty()) refusals.from([this] { resolve(); });
   refusals.throw_if_any();
@@ -224,7 +224,7 @@ void Run::hash_files() {
   std::vector<std::string> files = workload_->files();
   files.insert(files.end(), common_.plugins.begin(), common_.plugins.end());
   if (!common_.ccl.empty()) {
-    const std::vector<std::string> modules = ccl::Registry(common_.ccl).module_files();
+    const std::vector<std::string> modules = ccl::Registry::of(common_.ccl)->module_files();
     files.insert(files.end(), modules.begin(), modules.end());
   }
   std::sort(files.begin(), files.end());

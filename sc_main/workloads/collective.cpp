@@ -137,7 +137,7 @@ Report CollectiveWorkload::run(Session& session) {
   CollectiveRun wanted = options_.request(session.options().run.data);
   ProcessGroupOptions options{options_.algorithm(), session.options().ccl_file, wanted.what.scope, {}};
   options.install_at_once = false;  // as `auto`: what it chooses takes the time that it takes by its name
-  const ccl::Registry registry(options.ccl_file);
+  const ccl::Registry& registry = *ccl::Registry::of(options.ccl_file);
   options.algorithm = algorithm_ = ProcessGroup::algorithm(options, registry);
   const int ranks = session.runtime().world_size(options);
   if (algorithm_ != ccl::kAuto) {

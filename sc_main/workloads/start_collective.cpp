@@ -45,7 +45,7 @@ void run_collectives(Session& session, int ranks, std::function<void(Context&)> 
 
 bool adds_alike(const ProcessGroupOptions& group) {
   const std::string extension = std::filesystem::path(group.algorithm).extension().string();
-  return extension != ".xml" && extension != ".so" && ccl::Registry(group.ccl_file).module_files().empty();
+  return extension != ".xml" && extension != ".so" && ccl::Registry::of(group.ccl_file)->module_files().empty();
 }
 
 }  // namespace kernbench

@@ -298,16 +298,14 @@ void check_hbm(const HbmConfig& hbm, std::uint32_t pes, const CheckContext& cont
         fmt::format("cube.hbm.row_size is {}, smaller than a burst of {}", size(hbm.row_bytes), size(hbm.burst_bytes)),
         fmt::format("give at least {}", size(hbm.burst_bytes)));
   }
-  const std::uint64_t banks =
-      std::uint64_t{hbm.total_pseudo_channels()} * hbm.bank_groups * hbm.banks_per_group * hbm.stack_ids;
+  const std::uint64_t of_channel = hbm.channel_banks(), banks = hbm.channels * of_channel;
   if (hbm.bytes % (banks * hbm.row_bytes) != 0) {
     context.add({"cube.hbm.size", "cube.hbm.generation"},
                 fmt::format("cube.hbm.size is {}, which does not fill whole rows of {} in {} banks", size(hbm.bytes),
                             size(hbm.row_bytes), banks),
                 fmt::format("give a multiple of {}", size(banks * hbm.row_bytes)));
   }
-  constexpr std::uint32_t kMostBanks = 128;  // of a channel: models/hbm/channel_timing.h
-  if (const std::uint64_t of_channel = banks / hbm.channels; of_channel > kMostBanks) {
+  if (of_channel > kMostBanks) {
     context.add({"cube.hbm.banks_per_group", "cube.hbm.bank_groups", "cube.hbm.stack_ids", "cube.hbm.pseudo_channels"},
                 fmt::format("cube.hbm has {} banks per channel", of_channel),
                 fmt::format("pseudo_channels * stack_ids * bank_groups * banks_per_group is at most {}", kMostBanks));

@@ -53,8 +53,7 @@ class OverrideReader {
     for (std::size_t i = 0; i < list.items.size(); ++i) {
       const ConfigNode& item = list.items[i];
       const std::string what = fmt::format("overrides[{}]", i);
-      if (!expect_map(item, what, {"match", "cube", "pe", "missing", "link"}, problems_)) continue;
-      check_keys(item, what, {"match", "cube", "pe", "missing", "link"}, problems_);
+      if (!is_override(item, what)) continue;
       CubeSpec ignored = spec_.cube;
       std::set<std::string> failed;
       const ConfigNode *cube = item.find("cube"), *pe = item.find("pe");
@@ -66,9 +65,15 @@ class OverrideReader {
     }
   }
 
+  bool is_override(const ConfigNode& item, const std::string& what) {
+    static const std::vector<std::string> kKeys{"match", "cube", "pe", "missing", "link"};
+    if (!expect_map(item, what, kKeys, problems_)) return false;
+    check_keys(item, what, kKeys, problems_);
+    return true;
+  }
+
   void read(const ConfigNode& item, const std::string& what) {
-    if (!expect_map(item, what, {"match", "cube", "pe", "missing", "link"}, problems_)) return;
-    check_keys(item, what, {"match", "cube", "pe", "missing", "link"}, problems_);
+    if (!is_override(item, what)) return;
     if (const ConfigNode* link = item.find("link")) {
       if (item.entries.size() > 1) {
         problems_.add(item.where, fmt::format("{} has 'link' and other keys", what),

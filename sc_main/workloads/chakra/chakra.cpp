@@ -154,7 +154,7 @@ Report ChakraWorkload::run(Session& session) {
   options.data = makes_copies(session);
   options.reads = check_ == 1 && makes_copies(session);
   options.seed = session.options().seed;
-  if (ProcessGroup::world_size(options.group, ccl::Registry(options.group.ccl_file))) {
+  if (ProcessGroup::world_size(options.group, *ccl::Registry::of(options.group.ccl_file))) {
     throw std::invalid_argument("chakra: world_size in ccl.yaml makes ranks PEs; ranks of a trace are SIPs");
   }
   chakra::Walk walk(read(session), options, placement_units(session.map()));
