@@ -109,8 +109,8 @@ Chooser::Chooser(const Registry& registry, const MachineMap& map, const Group& g
       scope_(scope),
       calls_(calls ? std::move(calls) : std::make_shared<CallBinder>(map, group, scope)),
       tuned_(tuned_times(registry, map, group, scope)) {
-  estimates_.push_back(message_times(map, group, calls_->machine()));
-  estimates_.push_back(plan_times());
+  estimates_[AlgorithmKind::schedule] = plan_times();
+  estimates_[AlgorithmKind::pe_to_pe] = message_times(map, group, calls_->machine());
   for (const std::string& name : registry.names()) {
     GroupAlgorithm& algorithm = algorithms_.emplace_back(GroupAlgorithm{name});
     algorithm.unfit = attempt(name, [&] { load(algorithm, parameters); });
@@ -236,6 +236,11 @@ void Chooser::ask(TimeSource& source, const GroupAlgorithm& algorithm, const Tim
   candidate.unfit = attempt(candidate.name, [&] { source.predict(algorithm, query, candidate); });
 }
 
+void Chooser::ask_estimate(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) {
+  const auto source = estimates_.find(algorithm.entry.algorithm->kind());
+  if (source != estimates_.end()) ask(*source->second, algorithm, query, candidate);
+}
+
 void Chooser::correct_between(const TimeQuery& query, std::vector<Candidate>& all) {
   double least = 0;
   for (const Candidate& c : all) {
@@ -244,7 +249,7 @@ void Chooser::correct_between(const TimeQuery& query, std::vector<Candidate>& al
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& around = all[i].between;
     if (!around || around->exact() || all[i].ns > least * kNear) continue;
-    for (const auto& source : estimates_) ask(*source, algorithms_[i], query, all[i]);
+    ask_estimate(algorithms_[i], query, all[i]);
   }
 }
 
@@ -254,9 +259,7 @@ void Chooser::estimate(TimeQuery& query, double limit, std::vector<Candidate>& a
     Candidate& candidate = all[i];
     if (candidate.measured || !candidate.unfit.empty()) continue;
     query.request.most_seconds = least * limit / 1e9;
-    if (!candidate.known || candidate.at_least) {
-      for (const auto& source : estimates_) ask(*source, algorithms_[i], query, candidate);
-    }
+    if (!candidate.known || candidate.at_least) ask_estimate(algorithms_[i], query, candidate);
     const bool estimated = candidate.unfit.empty() && candidate.known;
     if (estimated && candidate.ns > 0 && (least == 0 || candidate.ns < least)) least = candidate.ns;
   }

@@ -63,6 +63,7 @@ class Chooser {
   /// Why an algorithm cannot do it; empty: it may.
   static std::string unfit(const GroupAlgorithm& algorithm, const ChoiceInput& input);
   static void ask(TimeSource& source, const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate);
+  void ask_estimate(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate);
   /// Times between measured sizes, of those that might be the fastest.
   void correct_between(const TimeQuery& query, std::vector<Candidate>& all);
   /// Times that were not measured. `limit`: an algorithm that surely takes this many times the least estimate so far is
@@ -79,7 +80,7 @@ class Chooser {
   Problems problems_;
   std::vector<GroupAlgorithm> algorithms_;  ///< those for few topologies first: what was made for this one may be good
   const std::unique_ptr<TimeSource> tuned_;
-  std::vector<std::unique_ptr<TimeSource>> estimates_;
+  std::map<AlgorithmKind, std::unique_ptr<TimeSource>> estimates_;  ///< of kernels nothing is known
   /// Operation, bytes, root, peer, in place, and how the tensors lie.
   using Key = std::tuple<CollectiveOp, std::uint64_t, int, int, bool, std::vector<std::uint64_t>>;
   Key key_of(const ChoiceInput& input) const;

@@ -135,7 +135,7 @@ class MessageTimes final : public TimeSource {
       : map_(map), group_(group), machine_(machine) {}
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    if (algorithm.entry.algorithm->kind() != AlgorithmKind::pe_to_pe || candidate.between || !query.call) return;
+    if (candidate.between || !query.call) return;
     const int ranks = static_cast<int>(group_.sips.size());
     const PeMessages& messages = *pe_messages(map_, group_, *query.call);
     const PlanRequest machine = seen_as(algorithm.sips, machine_);

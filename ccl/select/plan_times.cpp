@@ -21,7 +21,6 @@ void check_transfer(const Schedule& schedule, const PlanRequest& request) {
 class PlanTimes final : public TimeSource {
  public:
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    if (algorithm.entry.algorithm->kind() != AlgorithmKind::schedule) return;
     if (candidate.between) return correct(algorithm, query, candidate);
     candidate.plan = planned(algorithm, query.request);
     const Plan& plan = candidate.plan;
