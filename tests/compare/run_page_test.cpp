@@ -34,6 +34,13 @@ std::string timeline_status(const Rendered& page) {
   return page.dom.substr(at, page.dom.find("</p>", at) - at);
 }
 
+/// "wire: 43.1%; flight: 32.6%; ..."
+std::string critical_path(const Rendered& page) {
+  const std::string key = "aria-label=\"";
+  const std::size_t at = page.dom.find(key, page.dom.find("id=\"path-parts\"")) + key.size();
+  return page.dom.substr(at, page.dom.find('"', at) - at);
+}
+
 /// Utilisation of the parts as the machine's view has them, in their order.
 std::vector<std::string> busy_of(const Rendered& page) {
   std::vector<std::string> busy;
@@ -172,7 +179,10 @@ TEST(RunPage, WheelZoomsTheTimelineAndWithItWhereTheTimeWent) {
 TEST(RunPage, OpensOnTheTimedIterationAndShowsTheWholeRunOnDemand) {
   const Tool tool;
   const std::string page = page_of_a_run(tool);
-  const Rendered opened = render_in_browser(tool.folder(), page);
+  const Rendered opened = render_in_browser(tool.folder(), with_script(page, R"(
+    document.body.setAttribute("data-path-of", document.querySelector("#path select").selectedOptions[0].text);
+  )"));
+  EXPECT_NE(opened.dom.find("data-path-of=\"16384 B, iteration 1\""), std::string::npos);
   EXPECT_EQ(timeline_status(opened).find("rows, 0 ps to"), std::string::npos) << timeline_status(opened);
   EXPECT_NE(drawn(opened).find("Busiest parts: 16384 B, iteration 1<"), std::string::npos);
   EXPECT_NE(drawn(opened).find("as the timeline shows"), std::string::npos) << "where the time went follows";
@@ -186,6 +196,8 @@ TEST(RunPage, OpensOnTheTimedIterationAndShowsTheWholeRunOnDemand) {
   EXPECT_TRUE(whole.quiet()) << whole.log;
   EXPECT_NE(timeline_status(whole).find("rows, 0 ps to"), std::string::npos) << timeline_status(whole);
   EXPECT_EQ(drawn(whole).find("as the timeline shows"), std::string::npos);
+  EXPECT_FALSE(critical_path(opened).empty());
+  EXPECT_NE(critical_path(opened), critical_path(whole)) << "shares of other times";
 }
 
 TEST(RunPage, OfAResultFileHasWhatTheFileHas) {
