@@ -63,12 +63,16 @@ std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
     return calls_.front();
   }
   auto bound = std::make_shared<BoundCall>(tensors, in_place);
-  bound->maps =
-      std::make_shared<const CallMaps>(make_call_maps(map_, call.op, scope_, ranks, tensors.in, tensors.out, item));
-  if (bound->maps->elements > 0) {
-    bound->lanes.emplace(map_, *bound->maps, call.op, in_place, item);
-    const CallShape shape = call_shape(*bound->maps, bound->lanes->all().size(), item);
-    bound->request = call_request(map_, group_, machine_, shape, tensors.root, tensors.peer);
+  try {
+    bound->maps =
+        std::make_shared<const CallMaps>(make_call_maps(map_, call.op, scope_, ranks, tensors.in, tensors.out, item));
+    if (bound->maps->elements > 0) {
+      bound->lanes.emplace(map_, *bound->maps, call.op, in_place, item);
+      const CallShape shape = call_shape(*bound->maps, bound->lanes->all().size(), item);
+      bound->request = call_request(map_, group_, machine_, shape, tensors.root, tensors.peer);
+    }
+  } catch (const Error& error) {
+    bound->refusal = error.what();
   }
   calls_.push_front(bound);
   if (calls_.size() > kMostCalls) calls_.pop_back();

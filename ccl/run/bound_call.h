@@ -1,15 +1,18 @@
 #pragma once
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ccl/contract/plan_request.h"
 #include "ccl/data/lanes.h"
 #include "ccl/data/region_map.h"
 #include "ccl/run/queues.h"
 #include "tlm/ext/message.h"
+#include "tlm/kernel/program.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
@@ -34,11 +37,23 @@ struct CallTensors {
 /// and reduction may differ, and whether it is in place.
 bool same_shape(const CallTensors& a, const CallTensors& b);
 
+/// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
+struct PreparedCall {
+  std::shared_ptr<const Program> program;
+  std::vector<PeCoord> targets;
+  int contributions = 0;
+  Ps least = 0;
+  // Arguments of kernel_args.
+  std::int64_t n_elem = 0;
+  int cube_w = 1, cube_h = 1;
+};
+
 /// A call as all ranks make it. Choosing an algorithm begins with it, and the chosen algorithm goes on from it: data,
 /// lanes and the request are found once, and what is planned to choose is what runs.
 struct BoundCall {
   CallTensors tensors;  ///< of the rank that came first
   bool in_place;        ///< on all ranks
+  std::string refusal;  ///< why no schedule or message can move these data; kernels may. Then nothing of this is there:
   std::shared_ptr<const CallMaps> maps;
   std::optional<Lanes> lanes;  ///< before they are cut for a schedule; none where there are no elements
   PlanRequest request;         ///< SIPs as they are
@@ -46,7 +61,8 @@ struct BoundCall {
   // What follows is of one algorithm, by its name: use() replaces all of it.
   std::string algorithm;
   Plan plan;
-  std::shared_ptr<const ExecutionPlan> ready;  ///< the plan, with lanes that are cut for it
+  std::shared_ptr<const ExecutionPlan> ready;             ///< the plan, with lanes that are cut for it
+  std::map<std::pair<int, bool>, PreparedCall> prepared;  ///< by rank, and whether in and out have one base there
 
   std::shared_ptr<const PeMessages> messages;  ///< of those who run PE to PE; null: nobody has asked for them
 
@@ -56,6 +72,7 @@ struct BoundCall {
     algorithm = other;
     plan = std::move(planned);
     ready = nullptr;
+    prepared.clear();
   }
 };
 
@@ -64,7 +81,7 @@ class CallBinder {
  public:
   /// The arguments outlive it.
   CallBinder(const MachineMap& map, const Group& group, Scope scope);
-  /// The same for calls of one shape. Throws Error where the operation does not suit shapes and placement.
+  /// The same for calls of one shape.
   std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
   /// What every request of the group says of the machine, with the SIPs as they are.
   const PlanRequest& machine() const { return machine_; }

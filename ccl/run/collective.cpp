@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <list>
 #include <utility>
 
 #include "ccl/contract/call_keys.h"
@@ -39,17 +38,6 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 
 }  // namespace
 
-/// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
-struct PreparedCall {
-  std::shared_ptr<const Program> program;
-  std::vector<PeCoord> targets;
-  int contributions = 0;
-  Ps least = 0;
-  // Arguments of kernel_args.
-  std::int64_t n_elem = 0;
-  int cube_w = 1, cube_h = 1;
-};
-
 struct Collective::Impl {
   AlgorithmEntry entry;
   std::shared_ptr<GroupQueues> queues;
@@ -60,10 +48,6 @@ struct Collective::Impl {
   ScheduleBinder schedules;
   PeToPeBinder messages;
   std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
-  /// Shapes of calls, by rank, the last one first.   assumed: as many as a program needs in turn; each has a program on
-  /// the PEs
-  std::map<int, std::list<std::pair<CallTensors, PreparedCall>>> shapes{};
-  static constexpr std::size_t kMostShapes = 16;
 
   Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope,
        std::shared_ptr<CallBinder> the_calls)
@@ -72,25 +56,23 @@ struct Collective::Impl {
         scope(the_scope),
         calls(the_calls ? std::move(the_calls) : std::make_shared<CallBinder>(queues->map(), queues->group(), scope)),
         shape(sip_shape(entry, queues->map(), queues->group())),
-        schedules(entry, *queues, shape, *calls),
-        messages(*queues, *calls) {}
+        schedules(entry, *queues, shape, calls->machine()),
+        messages(*queues) {}
 
   Scope tiles() const { return tiles_of(queues->group(), scope); }
 
   /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
   const std::vector<std::pair<std::int32_t, std::int32_t>>& links_of(const CallTensors& tensors) const {
     try {
-      return messages.links(tensors);
+      return pe_messages(queues->map(), queues->group(), *calls->bind(tensors))->links();
     } catch (const Error& error) {
       throw Error(fmt::format("algorithm '{}' {}", entry.name, error.what()));
     }
   }
-  /// Known of a call of the same shape, or made.
-  const PreparedCall& prepared(const CallTensors& tensors);
-  PreparedCall prepare(const CallTensors& tensors) const;
+  PreparedCall prepare(const CallTensors& tensors, BoundCall& bound) const;
   PreparedCall prepare_kernel(const CallTensors& tensors) const;
-  PreparedCall prepare_schedule(const CallTensors& tensors) const;
-  PreparedCall prepare_messages(const CallTensors& tensors) const;
+  PreparedCall prepare_schedule(const CallTensors& tensors, BoundCall& bound) const;
+  PreparedCall prepare_messages(const CallTensors& tensors, BoundCall& bound) const;
   std::uint16_t sip_of(const CallTensors& tensors) const {
     return queues->group().sips.at(static_cast<std::size_t>(tensors.rank));
   }
@@ -184,7 +166,12 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
   call.parameters = impl_->entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
-  const PreparedCall& prepared = impl_->prepared(tensors);
+  const std::shared_ptr<BoundCall> bound = impl_->calls->bind(tensors);
+  if (bound->algorithm != name()) bound->use(name(), {});
+  const std::pair key(tensors.rank, tensors.in.base == tensors.out.base);
+  auto known = bound->prepared.find(key);
+  if (known == bound->prepared.end()) known = bound->prepared.emplace(key, impl_->prepare(tensors, *bound)).first;
+  const PreparedCall& prepared = known->second;
   Launch launch;
   launch.kernel = impl_->bind_arguments(tensors.rank, tensors.in.base, prepared);
   launch.program = prepared.program;
@@ -203,27 +190,12 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
   return launch;
 }
 
-const PreparedCall& Collective::Impl::prepared(const CallTensors& tensors) {
-  std::list<std::pair<CallTensors, PreparedCall>>& known = shapes[tensors.rank];
-  const auto found = std::find_if(known.begin(), known.end(), [&](const std::pair<CallTensors, PreparedCall>& shape) {
-    const bool one_base = shape.first.in.base == shape.first.out.base;
-    return one_base == (tensors.in.base == tensors.out.base) && same_shape(shape.first, tensors);
-  });
-  if (found != known.end()) {
-    known.splice(known.begin(), known, found);
-  } else {
-    known.emplace_front(tensors, prepare(tensors));
-    if (known.size() > kMostShapes) known.pop_back();
-  }
-  return known.front().second;
-}
-
-PreparedCall Collective::Impl::prepare(const CallTensors& tensors) const {
+PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bound) const {
   switch (entry.algorithm->kind()) {
     case AlgorithmKind::schedule:
-      return prepare_schedule(tensors);
+      return prepare_schedule(tensors, bound);
     case AlgorithmKind::pe_to_pe:
-      return prepare_messages(tensors);
+      return prepare_messages(tensors, bound);
     case AlgorithmKind::kernel:
       break;
   }
@@ -246,8 +218,8 @@ PreparedCall Collective::Impl::prepare_kernel(const CallTensors& tensors) const 
   return made;
 }
 
-PreparedCall Collective::Impl::prepare_schedule(const CallTensors& tensors) const {
-  RankCall call = schedules.bind(tensors);
+PreparedCall Collective::Impl::prepare_schedule(const CallTensors& tensors, BoundCall& bound) const {
+  RankCall call = schedules.bind(tensors, bound);
   PreparedCall made;
   made.n_elem = largest_shard(tensors.in);
   if (const CallMaps& maps = *call.plan->maps; maps.level != NodeLevel::rank) {
@@ -264,8 +236,8 @@ PreparedCall Collective::Impl::prepare_schedule(const CallTensors& tensors) cons
   return made;
 }
 
-PreparedCall Collective::Impl::prepare_messages(const CallTensors& tensors) const {
-  PeToPeCall call = messages.bind(tensors);
+PreparedCall Collective::Impl::prepare_messages(const CallTensors& tensors, BoundCall& bound) const {
+  PeToPeCall call = messages.bind(tensors, bound);
   PreparedCall made;
   made.n_elem = largest_shard(tensors.in);
   made.contributions = call.messages->contributions();

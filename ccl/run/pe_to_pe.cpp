@@ -166,12 +166,9 @@ std::uint64_t PeToPeCall::bytes(int cube, int pe) const {
 }
 
 const std::shared_ptr<const PeMessages>& pe_messages(const MachineMap& map, const Group& group, BoundCall& call) {
+  if (!call.refusal.empty()) throw Error(call.refusal);
   if (!call.messages) call.messages = std::make_shared<PeMessages>(map, group, call);
   return call.messages;
-}
-
-const std::vector<std::pair<std::int32_t, std::int32_t>>& PeToPeBinder::links(const CallTensors& tensors) const {
-  return pe_messages(queues_.map(), queues_.group(), *calls_.bind(tensors))->links();
 }
 
 Ps PeToPeBinder::way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) const {
@@ -201,8 +198,8 @@ struct Ordered {
 
 }  // namespace
 
-PeToPeCall PeToPeBinder::bind(const CallTensors& tensors) const {
-  PeToPeCall call{pe_messages(queues_.map(), queues_.group(), *calls_.bind(tensors)), {}};
+PeToPeCall PeToPeBinder::bind(const CallTensors& tensors, BoundCall& bound) const {
+  PeToPeCall call{pe_messages(queues_.map(), queues_.group(), bound), {}};
   const int rank = tensors.rank;
   const int ranks = static_cast<int>(queues_.group().sips.size());
   const auto pes = static_cast<std::int32_t>(queues_.map().pes_per_sip());

@@ -84,18 +84,15 @@ struct PeToPeCall {
 /// Binds the calls of one process group.
 class PeToPeBinder {
  public:
-  PeToPeBinder(const GroupQueues& queues, CallBinder& calls) : queues_(queues), calls_(calls) {}
+  explicit PeToPeBinder(const GroupQueues& queues) : queues_(queues) {}
 
-  /// The queues that a call needs, as pairs of NodeLinks::pes. Throws Error where it cannot run PE to PE.
-  const std::vector<std::pair<std::int32_t, std::int32_t>>& links(const CallTensors& tensors) const;
-  /// Throws likewise. REQUIRES: those queues exist.
-  PeToPeCall bind(const CallTensors& tensors) const;
+  /// Throws Error where the call cannot run PE to PE. REQUIRES: its queues (PeMessages::links) exist.
+  PeToPeCall bind(const CallTensors& tensors, BoundCall& bound) const;
 
  private:
   Ps way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) const;
 
   const GroupQueues& queues_;
-  CallBinder& calls_;
 };
 
 }  // namespace kernbench::ccl

@@ -39,7 +39,7 @@ void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest&
   if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
     try {
       check(schedule);
-      PlanRequest any = seen_as(shape_, calls_.machine());
+      PlanRequest any = seen_as(shape_, machine_);
       set_nodes(any, request.cube_w, request.cube_h);
       check_declared(schedule, entry_.links(any));
     } catch (const Error& error) {
@@ -51,7 +51,7 @@ void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest&
 
 /// Goes on from what has been planned to choose this algorithm, if it has been.
 void ScheduleBinder::plan(BoundCall& call) const {
-  if (call.algorithm != entry_.name) call.use(entry_.name, {});
+  if (!call.refusal.empty()) throw Error(call.refusal);
   if (call.ready) return;
   auto ready = std::make_shared<ExecutionPlan>(ExecutionPlan{call.maps, nullptr, call.lanes});
   if (call.lanes) {
@@ -110,13 +110,12 @@ std::int64_t ScheduleBinder::to_come(const ExecutionPlan& plan, std::int32_t nod
                                        static_cast<std::int64_t>(rings * queues_.group().queue.ring_bytes()));
 }
 
-RankCall ScheduleBinder::bind(const CallTensors& tensors) const {
-  const std::shared_ptr<BoundCall> bound = calls_.bind(tensors);
-  plan(*bound);
+RankCall ScheduleBinder::bind(const CallTensors& tensors, BoundCall& bound) const {
+  plan(bound);
   const CollectiveCall& call = tensors.call;
   const int rank = tensors.rank;
   RankCall mine;
-  mine.plan = bound->ready;
+  mine.plan = bound.ready;
   mine.in_place = tensors.in_place();
   const CallMaps& maps = *mine.plan->maps;
   if (maps.elements == 0) return mine;

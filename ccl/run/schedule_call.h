@@ -39,11 +39,13 @@ struct RankCall {
 /// Binds calls to the schedules that one algorithm makes for them.
 class ScheduleBinder {
  public:
-  ScheduleBinder(const AlgorithmEntry& entry, const GroupQueues& queues, const SipShape& shape, CallBinder& calls)
-      : entry_(entry), queues_(queues), shape_(shape), calls_(calls) {}
+  /// `machine`: CallBinder::machine(). All outlive it.
+  ScheduleBinder(const AlgorithmEntry& entry, const GroupQueues& queues, const SipShape& shape,
+                 const PlanRequest& machine)
+      : entry_(entry), queues_(queues), shape_(shape), machine_(machine) {}
 
   /// Throws Error where the operation does not suit shapes and placement, or the schedule needs more slots.
-  RankCall bind(const CallTensors& tensors) const;
+  RankCall bind(const CallTensors& tensors, BoundCall& call) const;
 
  private:
   void plan(BoundCall& call) const;
@@ -54,7 +56,7 @@ class ScheduleBinder {
   const AlgorithmEntry& entry_;
   const GroupQueues& queues_;
   const SipShape shape_;
-  CallBinder& calls_;
+  const PlanRequest& machine_;
 };
 
 }  // namespace kernbench::ccl

@@ -208,12 +208,8 @@ TimeQuery Chooser::query_of(const ChoiceInput& input) const {
   query.op = input.op;
   query.bytes = input.bytes;
   query.tensors = input.tensors;
-  if (input.tensors != nullptr) {
-    try {
-      query.call = calls_->bind(*input.tensors);
-    } catch (const Error&) {  // the call will say so
-    }
-  }
+  if (input.tensors != nullptr) query.call = calls_->bind(*input.tensors);
+  if (query.call && !query.call->refusal.empty()) query.call = nullptr;  // the call will say so
   if (query.call && query.call->lanes) {
     query.request = query.call->request;
   } else {
