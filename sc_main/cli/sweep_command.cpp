@@ -99,7 +99,7 @@ void list_points(const SweepFile& file, const PointMaker& maker, const std::vect
               all.size() - number);
   for (const Point& point : all) {
     if (!point.refused.empty()) continue;
-    show_format("# the first: {}\n", as_command(maker.arguments(point)));
+    show_format("# the first: {}\n", maker.command(point).text());
     return;
   }
 }
@@ -154,7 +154,7 @@ void print_summary(const SweepFile& file, const Progress& progress, const std::v
                 objective.unit.empty() ? "" : " ", objective.unit);
     for (std::size_t i = 0; i < file.axes.size(); ++i)
       show_format("  {} = {}\n", file.axes[i].name, all[*best].coordinates[i].label);
-    show_format("  {}\n", as_command(maker.arguments(all[*best])));
+    show_format("  {}\n", maker.command(all[*best]).text());
   }
 }
 

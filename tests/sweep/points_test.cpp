@@ -115,7 +115,7 @@ TEST(Points, CommandReproducesThePoint) {
   const SweepFile file = read_sweep(
       kHead + "set: {cube.noc.rows: 3}\noptions: {check: 0}\naxes: {cube.sram.latency: [5 ns]}\n", "sweep.yaml");
   PointMaker maker(file);
-  EXPECT_EQ(as_command(maker.arguments(points(file, maker).front())),
+  EXPECT_EQ(maker.command(points(file, maker).front()).text(),
             "kernbench run gemm_single_pe --topology minimal --set cube.noc.rows=3 --set 'cube.sram.latency=5 ns' "
             "--check=0");
 }

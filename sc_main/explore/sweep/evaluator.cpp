@@ -22,7 +22,7 @@ nlohmann::ordered_json settings_json(const Point& point) {
 }
 
 /// What every point starts from, as a command.
-std::string base_command(const PointMaker& maker) { return as_command(maker.arguments(Point{})); }
+std::string base_command(const PointMaker& maker) { return maker.command(Point{}).text(); }
 }  // namespace
 
 /// The points of one call.

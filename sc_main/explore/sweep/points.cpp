@@ -103,32 +103,38 @@ Point PointMaker::make(Coordinates coordinates) {
   return point;
 }
 
-Arguments PointMaker::arguments(const Point& point) const {
+PointCommand PointMaker::command(const Point& point) const {
   std::vector<Setting> all = file_.base;
   all.insert(all.end(), point.settings.begin(), point.settings.end());
-  Arguments words{file_.workload};
-  for (const std::string& plugin : file_.plugins) words.insert(words.end(), {"--plugin", plugin});
+  PointCommand command{file_.workload, file_.plugins, {}, {}, file_.limits.sim_time};
   const Setting* topology = find(all, "topology");
-  words.insert(words.end(), {"--topology", topology == nullptr ? file_.topology : topology->text});
+  command.machine.emplace_back("--topology", topology == nullptr ? file_.topology : topology->text);
   for (const Setting& setting : all) {
-    if (topology::find_field(setting.name) != nullptr)
-      words.insert(words.end(), {"--set", setting.name + "=" + setting.text});
-  }
-  for (const Setting& setting : all) {
-    if (topology::find_field(setting.name) != nullptr || setting.name == "topology") continue;
-    if (setting.flag) {
-      if (setting.text == "true") words.push_back("--" + setting.name);
-    } else {
-      words.push_back("--" + setting.name + "=" + setting.text);
+    if (topology::find_field(setting.name) != nullptr) {
+      command.machine.emplace_back("--set", setting.name + "=" + setting.text);
+    } else if (setting.flag) {
+      if (setting.text == "true") command.options.push_back("--" + setting.name);
+    } else if (setting.name != "topology") {
+      command.options.push_back("--" + setting.name + "=" + setting.text);
     }
   }
-  if (!file_.limits.sim_time.empty()) words.insert(words.end(), {"--max-sim-time", file_.limits.sim_time});
+  return command;
+}
+
+Arguments PointCommand::arguments(bool with_machine) const {
+  Arguments words{workload};
+  for (const std::string& plugin : plugins) words.insert(words.end(), {"--plugin", plugin});
+  for (const auto& [option, value] : machine) {
+    if (with_machine) words.insert(words.end(), {option, value});
+  }
+  words.insert(words.end(), options.begin(), options.end());
+  if (!sim_time.empty()) words.insert(words.end(), {"--max-sim-time", sim_time});
   return words;
 }
 
-std::string as_command(const Arguments& arguments) {
+std::string PointCommand::text() const {
   std::string text = "kernbench run";
-  for (const std::string& word : arguments) text += " " + quoted(word);
+  for (const std::string& word : arguments()) text += " " + quoted(word);
   return text;
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sc_main/explore/sweep/sweep_file.h"
@@ -30,6 +31,19 @@ class BaseMachines {
 /// A word of a shell's command line, whatever is in it.
 std::string shell_quoted(const std::string& word);
 
+/// What runs a point.
+struct PointCommand {
+  std::string workload;
+  std::vector<std::string> plugins;
+  std::vector<std::pair<std::string, std::string>> machine;  ///< "--topology" and "--set", each with its value
+  Arguments options;                                         ///< of the workload: "--name=value"
+  std::string sim_time;                                      ///< of --max-sim-time; empty: no limit
+
+  /// What follows `run`. `with_machine`: else for a machine that is resolved already.
+  Arguments arguments(bool with_machine = true) const;
+  std::string text() const;  ///< "kernbench run ...", to paste into a shell
+};
+
 /// Makes points of coordinates.
 class PointMaker {
  public:
@@ -38,8 +52,7 @@ class PointMaker {
   /// Applies what is derived and checks the constraints.
   Point make(Coordinates coordinates);
 
-  /// What follows `run` for this point.
-  Arguments arguments(const Point& point) const;
+  PointCommand command(const Point& point) const;
 
   /// Values of the objectives, in the order of the file; NaN where a metric is missing. `metrics`: of the point's
   /// result.
@@ -50,9 +63,6 @@ class PointMaker {
   const SweepFile& file_;
   BaseMachines bases_;
 };
-
-/// Of PointMaker::arguments(): "kernbench run ...", to paste into a shell.
-std::string as_command(const Arguments& arguments);
 
 /// The points of a sweep in their order, those that a constraint refuses among them; at most `run_cap` that may run.
 std::vector<Point> points(const SweepFile& file, PointMaker& maker);

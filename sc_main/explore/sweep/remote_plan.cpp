@@ -21,19 +21,6 @@ namespace kernbench::sweep {
 namespace {
 using Json = nlohmann::ordered_json;
 
-/// The command line without the machine, which the plan holds resolved.
-Arguments without_machine(const Arguments& arguments) {
-  Arguments rest;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--topology" || arguments[i] == "--set") {
-      ++i;
-    } else {
-      rest.push_back(arguments[i]);
-    }
-  }
-  return rest;
-}
-
 /// Appends whole lines to a file of its own, or to standard output.
 class LineFile {
  public:
@@ -107,7 +94,7 @@ Json plan_of_tasks(const std::vector<Task*>& tasks, const Limits& limits) {
             {"points", Json::array()},       {"configs", Json::object()}};
   for (const Task* task : tasks) {
     plan["points"].push_back({{"key", task->identity.key},
-                              {"arguments", without_machine(task->arguments)},
+                              {"arguments", task->arguments},
                               {"machine", task->resolved->spec.name},
                               {"config_hash", task->identity.config_hash}});
     if (!plan["configs"].contains(task->identity.config_hash))

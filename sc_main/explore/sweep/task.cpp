@@ -20,18 +20,11 @@ using topology::hash_of;
 
 double cpu_s() { return process::cpu_s(process::own_usage()); }
 
-/// Options in an order of their own, without what the resolved machine holds.
-std::vector<std::string> canonical_options(const Arguments& arguments, bool machine) {
-  std::vector<std::string> options;
-  for (std::size_t i = 1; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    const bool pair = word == "--topology" || word == "--set" || word == "--plugin" || word == "--max-sim-time";
-    if (pair && i + 1 < arguments.size()) {
-      if (machine && (word == "--topology" || word == "--set")) options.push_back(word + "=" + arguments[i + 1]);
-      ++i;
-    } else {
-      options.push_back(word);
-    }
+/// Options in an order of their own. `machine`: with those of the machine, which is not resolved.
+std::vector<std::string> canonical_options(const PointCommand& command, bool machine) {
+  std::vector<std::string> options = command.options;
+  for (const auto& [option, value] : command.machine) {
+    if (machine) options.push_back(option + "=" + value);
   }
   std::sort(options.begin(), options.end());
   return options;
@@ -62,20 +55,20 @@ void Task::refuse() {
 
 std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point) {
   auto task = std::make_unique<Task>();
-  task->arguments = maker.arguments(point);
+  const PointCommand command = maker.command(point);
+  task->arguments = command.arguments(false);
   task->identity.workload = file.workload;
-  task->identity.command = as_command(task->arguments);
+  task->identity.command = command.text();
   try {
-    task->run = std::make_unique<Run>(task->arguments);
+    task->run = std::make_unique<Run>(command.arguments());
     task->resolved = std::make_unique<topology::Resolved>(task->run->resolve());
     task->identity.config_hash = task->resolved->hash;
     task->identity.config = json_text(task->resolved->config);
   } catch (...) {
     task->refuse();
   }
-  std::string text =
-      fmt::format("kernbench point 1\n{}\n{}\n{}\n{}\n{}\n", kVersion, build_id(), file.workload,
-                  task->identity.config_hash, join(canonical_options(task->arguments, !task->resolved), "\n"));
+  std::string text = fmt::format("kernbench point 1\n{}\n{}\n{}\n{}\n{}\n", kVersion, build_id(), file.workload,
+                                 task->identity.config_hash, join(canonical_options(command, !task->resolved), "\n"));
   if (task->run && !task->run->common().ccl.empty())
     text += "ccl " + hash_of(read_file(task->run->common().ccl)) + "\n";
   for (const std::string& plugin : file.plugins) text += "plugin " + hash_of(read_file(plugin)) + "\n";

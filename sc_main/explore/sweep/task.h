@@ -12,7 +12,7 @@ namespace kernbench::sweep {
 /// Everything that it takes to run a point, here or elsewhere.
 struct Task {
   PointIdentity identity;
-  Arguments arguments;  ///< what follows `run`; without the machine if `config` says it
+  Arguments arguments;  ///< what follows `run`, but for the machine
   std::unique_ptr<Run> run;
   std::unique_ptr<topology::Resolved> resolved;
   std::string refusal;  ///< the point cannot even start: bad values; empty: it can
