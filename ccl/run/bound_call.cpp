@@ -55,12 +55,15 @@ std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
   const int ranks = static_cast<int>(group_.sips.size());
   const std::size_t item = size_of(call.dtype);
   const bool in_place = !rooted(call.op) && tensors.in_place();  // with a root each rank may do as it likes
-  const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& known) {
+  const bool transfer = call.op == CollectiveOp::send_recv && tensors.root >= 0;
+  std::list<std::shared_ptr<BoundCall>>& calls =
+      calls_[transfer ? std::pair(tensors.root, tensors.peer) : std::pair(-1, -1)];
+  const auto found = std::find_if(calls.begin(), calls.end(), [&](const auto& known) {
     return known->in_place == in_place && same_shape(known->tensors, tensors);
   });
-  if (found != calls_.end()) {
-    calls_.splice(calls_.begin(), calls_, found);
-    return calls_.front();
+  if (found != calls.end()) {
+    calls.splice(calls.begin(), calls, found);
+    return calls.front();
   }
   auto bound = std::make_shared<BoundCall>(tensors, in_place);
   try {
@@ -74,8 +77,8 @@ std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
   } catch (const Error& error) {
     bound->refusal = error.what();
   }
-  calls_.push_front(bound);
-  if (calls_.size() > kMostCalls) calls_.pop_back();
+  calls.push_front(bound);
+  if (calls.size() > kMostCalls) calls.pop_back();
   return bound;
 }
 

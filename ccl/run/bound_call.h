@@ -76,7 +76,8 @@ struct BoundCall {
   }
 };
 
-/// Binds the calls of one process group. It keeps the last ones, for the other ranks.
+/// Binds the calls of one process group. It keeps the last ones, for the other ranks and for calls of the same shape:
+/// of collectives, and of the transfers of each pair of ranks.
 class CallBinder {
  public:
   /// The arguments outlive it.
@@ -91,8 +92,9 @@ class CallBinder {
   const Group& group_;
   const Scope scope_;
   const PlanRequest machine_;
-  std::list<std::shared_ptr<BoundCall>> calls_;  // the last one first
-  /// assumed: as many as a program needs in turn
+  std::map<std::pair<int, int>, std::list<std::shared_ptr<BoundCall>>>
+      calls_;  // by pair, -1 of all; the last one first
+  /// Of all, and of each pair.   assumed: as many as a program needs in turn; each has programs on the PEs
   static constexpr std::size_t kMostCalls = 16;
 };
 

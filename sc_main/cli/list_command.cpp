@@ -25,8 +25,8 @@ void list_limits() {
        "bit errors are replayed, but links do not train, retrain or sleep; acknowledgements take no room on the wire; "
        "a packet starts on a wire when its tail has won its way, not with its head."},
       {"HBM",
-       "no power-down, ECC, temperature, refresh management or "
-       "postponed refreshes; the controller adds a constant latency."},
+       "no power-down, ECC, temperature, refresh management or postponed refreshes; the controller adds a constant "
+       "latency."},
       {"TCM",
        "the engines' operand traffic loads all banks alike, as a rate; single words do not conflict below saturation."},
       {"PCIe",

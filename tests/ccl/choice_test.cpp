@@ -236,6 +236,23 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   }
 }
 
+/// Else ranks that send in turn, such as the stages of a pipeline, would get new programs for every call.
+TEST(Choice, TransfersOfManyPairsOfRanksAreAllKept) {
+  constexpr int kRanks = 40;
+  const MachineMap map = make_map(SipTopology::ring_1d, kRanks, 0, 0, 2, 1, 2);
+  const ccl::Group group = everybody(map);
+  ccl::CallBinder calls(map, group, Scope::sip);
+  const auto bind = [&](int from) {
+    CollectiveCall call;
+    call.op = CollectiveOp::send_recv;
+    call.to = (from + 1) % kRanks;
+    return calls.bind({call, columns_over(4096), columns_over(4096), kRanks, from});
+  };
+  std::vector<std::shared_ptr<ccl::BoundCall>> first;
+  for (int from = 0; from < kRanks; ++from) first.push_back(bind(from));
+  for (int from = 0; from < kRanks; ++from) EXPECT_EQ(bind(from), first[static_cast<std::size_t>(from)]) << from;
+}
+
 /// A schedule of neighbours sends from one rank to the next, but of a transfer only two ranks know.
 TEST(Choice, WhatTwoRanksDoPassesNoOther) {
   const MachineMap map = make_map(SipTopology::ring_1d, 6, 0, 0, 1, 1, 1);

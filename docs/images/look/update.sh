@@ -5,12 +5,9 @@ set -euo pipefail
 export LC_ALL=C.UTF-8
 kernbench=$(realpath "$1")
 pictures=$(cd "$(dirname "$0")" && pwd)
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
-  echo "update.sh: no Chromium to draw the pictures with (make test-packages installs it); nothing is changed" >&2
-  exit 1
-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. "$pictures/../../browser.sh"
 cd "$work"
 
 picture() { # NAME PAGE WIDTHxHEIGHT SECTIONS [OPTION-OF-THE-TIMELINE]: the named sections of a page alone
@@ -26,9 +23,7 @@ picture() { # NAME PAGE WIDTHxHEIGHT SECTIONS [OPTION-OF-THE-TIMELINE]: the name
     }, 500));
   </script></body>"
   awk -v script="$script" '{ sub(/<\/body>/, script) } 1' "$2" > page.html
-  "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-background-networking \
-    --virtual-time-budget=5000 --user-data-dir="$work/profile" --window-size="${3/x/,}" \
-    --screenshot="$pictures/$1.png" "file://$work/page.html" 2> /dev/null
+  browse "$work/page.html" --window-size="${3/x/,}" --screenshot="$pictures/$1.png"
 }
 
 "$kernbench" run all_reduce -b 64K -e 64K --report run.html > /dev/null
