@@ -322,7 +322,7 @@ Call::Entered Call::enter() {
   CallOrder& order = this->order();
   const std::size_t number = order.enter(rank_, text(), placed());
   ccl::CallTensors tensors{call_, in_.argument, out(), group_.size(), member_};
-  const ProcessGroup::Chosen chosen = group_.algorithm_for(tensors, bytes_, all_in_place());
+  const ProcessGroup::Chosen chosen = group_.algorithm_for(tensors, bytes_);
   return {order, number, std::move(tensors), chosen};
 }
 

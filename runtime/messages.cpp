@@ -53,7 +53,7 @@ Handle::State& Handle::of(const char* call) const {
 
 bool Handle::done() const { return of("done").done; }
 const std::string& Handle::name() const { return of("name").name; }
-const ccl::Choice* Handle::choice() const { return of("choice").choice; }
+const ccl::Choice* Handle::choice() const { return of("choice").choice.get(); }
 Ps Handle::submitted() const { return of("submitted").submitted; }
 Ps Handle::completed() const { return of("completed").completed; }
 const Message& Handle::message() const {

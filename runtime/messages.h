@@ -28,14 +28,14 @@ struct Handle::State {
   bool queued = false;      ///< in a queue of the scheduling
   bool fault_seen = false;  ///< some worker has been told
   Ps submitted = 0, completed = kNever;
-  std::vector<int> waiters;                ///< ranks
-  const ccl::Choice* choice = nullptr;     ///< of a collective: the group's
-  std::vector<Tensor> uses;                ///< kept alive until it completes
-  std::function<bool()> ready;             ///< null: always. Otherwise it is kept from the machine until then
-  const CallOrder* order = nullptr;        ///< of a collective: the calls that it is one of
-  std::string operation;                   ///< likewise: "all_reduce"
-  std::size_t call = 0;                    ///< its number there
-  LaunchBound bound;                       ///< of a launch that has one
+  std::vector<int> waiters;                     ///< ranks
+  std::shared_ptr<const ccl::Choice> choice{};  ///< of a collective that `auto` chose
+  std::vector<Tensor> uses;                     ///< kept alive until it completes
+  std::function<bool()> ready;                  ///< null: always. Otherwise it is kept from the machine until then
+  const CallOrder* order = nullptr;             ///< of a collective: the calls that it is one of
+  std::string operation;                        ///< likewise: "all_reduce"
+  std::size_t call = 0;                         ///< its number there
+  LaunchBound bound;                            ///< of a launch that has one
   bool alone = false;                      ///< of a launch: its kernels use no queues, or those of their cubes only
   bool cube_queues = false;                ///< of a launch: LaunchOptions::cube_queues
   std::vector<std::int64_t> work;          ///< of a launch: LaunchOptions::work

@@ -85,7 +85,7 @@ std::size_t ProcessGroup::use(const ccl::AlgorithmEntry& entry, const ccl::CallT
   return algorithms_.size() - 1;
 }
 
-ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes, bool in_place) {
+ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes) {
   const CollectiveCall& call = tensors.call;
   // A schedule is for all ranks, and its queues join neighbours, and many kernels serve no transfers: what two ranks do
   // is chosen as if none were named.
@@ -95,12 +95,11 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors
     const bool serves = (named_->algorithm->operations & ccl::bit(call.op)) != 0;
     if (!transfer || (serves && !algorithms_[named]->is_schedule())) return {named, nullptr};
   }
-  const ccl::ChoiceInput input{call.op, bytes, call.root, in_place, &tensors};
-  for (const ccl::Choice* choice = &chooser().choose(input);;) {
+  for (std::shared_ptr<const ccl::Choice> choice = chooser().choose(tensors, bytes);;) {
     try {
       return {use(*choice->entry, &tensors), choice};
     } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there
-      choice = &chooser().choose_other(input, error.what());
+      choice = chooser().choose_other(tensors, bytes, error.what());
     }
   }
 }

@@ -429,10 +429,10 @@ RegionMap part_of(const RegionMap& map, std::int64_t begin, std::int64_t count, 
   return part;
 }
 
-bool same_geometry(const TensorArg& a, const TensorArg& b) {
+bool same_geometry(const TensorArg& a, const TensorArg& b, bool anywhere) {
   return std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
-                    [](const TensorShard& x, const TensorShard& y) {
-                      return x.owner.cube == y.owner.cube && x.owner.pe == y.owner.pe &&
+                    [anywhere](const TensorShard& x, const TensorShard& y) {
+                      return (anywhere || (x.owner.cube == y.owner.cube && x.owner.pe == y.owner.pe)) &&
                              x.offset_bytes == y.offset_bytes && x.rows == y.rows && x.cols == y.cols &&
                              x.row == y.row && x.col == y.col;
                     });

@@ -63,7 +63,7 @@ struct CallMaps {
 CallMaps make_call_maps(const MachineMap& map, CollectiveOp op, Scope scope, int ranks,
                         const LaunchMessage::TensorArg& in, const LaunchMessage::TensorArg& out, std::size_t item);
 
-/// Two tensors of one data type lie alike in their SIPs, but for their bases.
-bool same_geometry(const LaunchMessage::TensorArg& a, const LaunchMessage::TensorArg& b);
+/// Two tensors of one data type lie alike in their SIPs, but for their bases. `anywhere`: whatever the PEs.
+bool same_geometry(const LaunchMessage::TensorArg& a, const LaunchMessage::TensorArg& b, bool anywhere = false);
 
 }  // namespace kernbench::ccl

@@ -14,7 +14,15 @@ namespace {
 
 using TensorArg = LaunchMessage::TensorArg;
 
-bool alike(const TensorArg& a, const TensorArg& b) { return a.shape == b.shape && same_geometry(a, b); }
+bool alike(const TensorArg& a, const TensorArg& b, bool anywhere = false) {
+  return a.shape == b.shape && same_geometry(a, b, anywhere);
+}
+
+/// But for bases, data type and reduction.
+bool alike(const CallTensors& a, const CallTensors& b, bool anywhere) {
+  return a.call.op == b.call.op && a.root == b.root && a.peer == b.peer &&
+         size_of(a.call.dtype) == size_of(b.call.dtype) && alike(a.in, b.in, anywhere) && alike(a.out, b.out, anywhere);
+}
 
 std::pair<int, int> schedule_ends(const CollectiveCall& call, int ranks, int rank) {
   if (call.op != CollectiveOp::send_recv) return {call.root, 0};
@@ -42,44 +50,57 @@ CallTensors::CallTensors(CollectiveCall the_call, TensorArg the_in, TensorArg th
 
 bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
 
-bool same_shape(const CallTensors& a, const CallTensors& b) {
-  return a.call.op == b.call.op && a.root == b.root && a.peer == b.peer &&
-         size_of(a.call.dtype) == size_of(b.call.dtype) && alike(a.in, b.in) && alike(a.out, b.out);
-}
-
 CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
-    : map_(map), group_(group), scope_(tiles_of(group, scope)), machine_(machine_request(map, sip_shape(map, group))) {}
+    : map_(map), group_(group), scope_(tiles_of(group, scope)), machine_(machine_request(map, group)) {}
 
 std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
-  const CollectiveCall& call = tensors.call;
-  const int ranks = static_cast<int>(group_.sips.size());
-  const std::size_t item = size_of(call.dtype);
-  const bool in_place = !rooted(call.op) && tensors.in_place();  // with a root each rank may do as it likes
-  const bool transfer = call.op == CollectiveOp::send_recv && tensors.root >= 0;
-  std::list<std::shared_ptr<BoundCall>>& calls =
-      calls_[transfer ? std::pair(tensors.root, tensors.peer) : std::pair(-1, -1)];
+  const bool in_place = !rooted(tensors.call.op) && tensors.in_place();  // with a root each rank may do as it likes
+  const bool transfer = tensors.call.op == CollectiveOp::send_recv && tensors.root >= 0;
+  const Whose whose{transfer ? tensors.root : -1, transfer ? tensors.peer : -1,
+                    group_.ranks_are_pes() ? tensors.rank : -1};
+  std::list<std::shared_ptr<BoundCall>>& calls = calls_[whose];
   const auto found = std::find_if(calls.begin(), calls.end(), [&](const auto& known) {
-    return known->in_place == in_place && same_shape(known->tensors, tensors);
+    return known->in_place == in_place && alike(known->tensors, tensors, false);
   });
   if (found != calls.end()) {
     calls.splice(calls.begin(), calls, found);
     return calls.front();
   }
+  calls.push_front(make(tensors, in_place));
+  if (calls.size() > kMostCalls) calls.pop_back();
+  if (group_.ranks_are_pes()) share_choice(whose, *calls.front());
+  return calls.front();
+}
+
+std::shared_ptr<BoundCall> CallBinder::make(const CallTensors& tensors, bool in_place) const {
+  const CollectiveOp op = tensors.call.op;
+  const int ranks = static_cast<int>(group_.sips.size());
+  const std::size_t item = size_of(tensors.call.dtype);
   auto bound = std::make_shared<BoundCall>(tensors, in_place);
   try {
     bound->maps =
-        std::make_shared<const CallMaps>(make_call_maps(map_, call.op, scope_, ranks, tensors.in, tensors.out, item));
+        std::make_shared<const CallMaps>(make_call_maps(map_, op, scope_, ranks, tensors.in, tensors.out, item));
     if (bound->maps->elements > 0) {
-      bound->lanes.emplace(map_, *bound->maps, call.op, in_place, item);
-      const CallShape shape = call_shape(*bound->maps, bound->lanes->all().size(), item);
-      bound->request = call_request(map_, group_, machine_, shape, tensors.root, tensors.peer);
+      bound->lanes.emplace(map_, *bound->maps, op, in_place, item);
+      bound->request = call_request(map_, group_, machine_, *bound->maps, bound->lanes->all().size(), item,
+                                    tensors.root, tensors.peer);
     }
   } catch (const Error& error) {
     bound->refusal = error.what();
   }
-  calls.push_front(bound);
-  if (calls.size() > kMostCalls) calls.pop_back();
   return bound;
+}
+
+void CallBinder::share_choice(const Whose& whose, BoundCall& call) const {
+  for (const auto& [other, calls] : calls_) {
+    if (std::get<0>(other) != std::get<0>(whose) || std::get<1>(other) != std::get<1>(whose)) continue;
+    for (const std::shared_ptr<BoundCall>& known : calls) {
+      if (!known->choice || known->in_place != call.in_place || !alike(known->tensors, call.tensors, true)) continue;
+      call.choice = known->choice;
+      call.use(known->algorithm, known->plan);
+      return;
+    }
+  }
 }
 
 }  // namespace kernbench::ccl

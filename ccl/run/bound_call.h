@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 namespace kernbench::ccl {
 
 class PeMessages;
+struct Choice;
 struct ExecutionPlan;
 
 /// The tensors of a collective call on one rank's SIP. They lie alike on all ranks; where a rank is a PE, on that PE.
@@ -32,10 +34,6 @@ struct CallTensors {
   CallTensors(CollectiveCall call, LaunchMessage::TensorArg in, LaunchMessage::TensorArg out, int ranks, int rank = 0);
   bool in_place() const;  ///< in and out are one, on this rank
 };
-
-/// Two calls are the same in operation, root and peer, size of an element, and how the tensors lie. Bases, data type
-/// and reduction may differ, and whether it is in place.
-bool same_shape(const CallTensors& a, const CallTensors& b);
 
 /// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
 struct PreparedCall {
@@ -58,6 +56,7 @@ struct BoundCall {
   std::optional<Lanes> lanes;  ///< before they are cut for a schedule; none where there are no elements
   PlanRequest request;         ///< SIPs as they are
 
+  std::shared_ptr<Choice> choice;  ///< what `auto` takes for it; ranks that are PEs share it. Null: it was not asked
   // What follows is of one algorithm, by its name: use() replaces all of it.
   std::string algorithm;
   Plan plan;
@@ -77,24 +76,30 @@ struct BoundCall {
 };
 
 /// Binds the calls of one process group. It keeps the last ones, for the other ranks and for calls of the same shape:
-/// of collectives, and of the transfers of each pair of ranks.
+/// of collectives (where ranks are PEs of each rank, whose tensors lie on that PE), and of the transfers of each pair
+/// of ranks.
 class CallBinder {
  public:
   /// The arguments outlive it.
   CallBinder(const MachineMap& map, const Group& group, Scope scope);
-  /// The same for calls of one shape.
+  /// The same for calls of one shape: those that differ in nothing but bases, data type and reduction.
   std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
   /// What every request of the group says of the machine, with the SIPs as they are.
   const PlanRequest& machine() const { return machine_; }
 
  private:
+  /// Sender, receiver, and the rank that is a PE; -1: all.
+  using Whose = std::tuple<int, int, int>;
+  std::shared_ptr<BoundCall> make(const CallTensors& tensors, bool in_place) const;
+  /// Goes on from what another rank, which is a PE too, chose for the like of it.
+  void share_choice(const Whose& whose, BoundCall& call) const;
+
   const MachineMap& map_;
   const Group& group_;
   const Scope scope_;
   const PlanRequest machine_;
-  std::map<std::pair<int, int>, std::list<std::shared_ptr<BoundCall>>>
-      calls_;  // by pair, -1 of all; the last one first
-  /// Of all, and of each pair.   assumed: as many as a program needs in turn; each has programs on the PEs
+  std::map<Whose, std::list<std::shared_ptr<BoundCall>>> calls_;  // the last one first
+  /// Of each.   assumed: as many as a program needs in turn; each has programs on the PEs
   static constexpr std::size_t kMostCalls = 16;
 };
 

@@ -9,10 +9,10 @@
 #include "ccl/contract/legal.h"
 #include "ccl/data/layout.h"
 #include "ccl/run/call_program.h"
+#include "ccl/run/group_algorithm.h"
 #include "ccl/run/group_queues.h"
 #include "ccl/run/layout_program.h"
 #include "ccl/run/pe_to_pe.h"
-#include "ccl/run/request.h"
 #include "ccl/run/schedule_call.h"
 #include "tlm/machine/names.h"
 
@@ -39,24 +39,22 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 }  // namespace
 
 struct Collective::Impl {
-  AlgorithmEntry entry;
+  GroupAlgorithm algorithm;
   std::shared_ptr<GroupQueues> queues;
   Scope scope;
   std::shared_ptr<CallBinder> calls;
-  SipShape shape;
   GroupQueues::Added added;
   ScheduleBinder schedules;
   PeToPeBinder messages;
   std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
 
-  Impl(AlgorithmEntry the_entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope,
+  Impl(AlgorithmEntry entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope,
        std::shared_ptr<CallBinder> the_calls)
-      : entry(std::move(the_entry)),
+      : algorithm(std::move(entry), the_queues->map(), the_queues->group()),
         queues(std::move(the_queues)),
         scope(the_scope),
         calls(the_calls ? std::move(the_calls) : std::make_shared<CallBinder>(queues->map(), queues->group(), scope)),
-        shape(sip_shape(entry, queues->map(), queues->group())),
-        schedules(entry, *queues, shape, calls->machine()),
+        schedules(algorithm, *queues, calls->machine()),
         messages(*queues) {}
 
   Scope tiles() const { return tiles_of(queues->group(), scope); }
@@ -66,7 +64,7 @@ struct Collective::Impl {
     try {
       return pe_messages(queues->map(), queues->group(), *calls->bind(tensors))->links();
     } catch (const Error& error) {
-      throw Error(fmt::format("algorithm '{}' {}", entry.name, error.what()));
+      throw Error(fmt::format("algorithm '{}' {}", algorithm.name(), error.what()));
     }
   }
   PreparedCall prepare(const CallTensors& tensors, BoundCall& bound) const;
@@ -112,11 +110,10 @@ Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues
   }
   auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope, std::move(calls));
   const MachineMap& map = impl->queues->map();
-  QueueNeeds needs =
-      queue_needs(impl->entry, impl->shape, map, impl->queues->group(), impl->calls->machine(), impl->scope);
+  QueueNeeds needs = impl->algorithm.needs(map, impl->queues->group(), impl->scope, impl->calls->machine());
   const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
   if (messages && tensors != nullptr) needs.links.pes = impl->joined = impl->links_of(*tensors);
-  impl->added = impl->queues->add(impl->shape, needs.directions, needs.links, messages);
+  impl->added = impl->queues->add(impl->algorithm.sips(), needs.directions, needs.links, messages);
   impl_ = std::move(impl);
 }
 
@@ -128,27 +125,28 @@ Collective::~Collective() = default;
 Collective::Collective(Collective&&) noexcept = default;
 Collective& Collective::operator=(Collective&&) noexcept = default;
 
-const std::string& Collective::name() const { return impl_->entry.name; }
-bool Collective::is_schedule() const { return impl_->entry.algorithm->kind() == AlgorithmKind::schedule; }
+const std::string& Collective::name() const { return impl_->algorithm.name(); }
+bool Collective::is_schedule() const { return impl_->algorithm.kind() == AlgorithmKind::schedule; }
 const Group& Collective::group() const { return impl_->queues->group(); }
 std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }
 
 bool Collective::has_queues_for(const CallTensors& tensors) const {
-  if (impl_->entry.algorithm->kind() != AlgorithmKind::pe_to_pe) return true;
+  if (impl_->algorithm.kind() != AlgorithmKind::pe_to_pe) return true;
   const auto& links = impl_->links_of(tensors);
   return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
 }
 
 Collective::Launch Collective::bind(const CallTensors& tensors) const {
   CollectiveCall call = tensors.call;
-  check_serves(impl_->entry, call.op);
-  if (impl_->entry.schedule && impl_->entry.schedule->custom && call.reduce_op == ReduceOp::avg) {
+  const AlgorithmEntry& entry = impl_->algorithm.entry();
+  check_serves(entry, call.op);
+  if (entry.schedule && entry.schedule->custom && call.reduce_op == ReduceOp::avg) {
     throw Error(fmt::format("algorithm '{}': its file is custom and does not say what avg divides by", name()));
   }
   if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
   }
-  const int ranks = impl_->shape.ranks;
+  const int ranks = impl_->algorithm.sips().ranks;
   if (call.root < 0 || call.root >= ranks) {
     throw Error(
         fmt::format("{}: root is rank {}; the group has ranks 0 to {}", to_string(call.op), call.root, ranks - 1));
@@ -163,7 +161,7 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
   call.group = group().id;
   call.ranks.resize(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) call.ranks[static_cast<std::size_t>(r)] = r;
-  call.parameters = impl_->entry.parameters;
+  call.parameters = entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
   const std::shared_ptr<BoundCall> bound = impl_->calls->bind(tensors);
@@ -191,7 +189,7 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
 }
 
 PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bound) const {
-  switch (entry.algorithm->kind()) {
+  switch (algorithm.kind()) {
     case AlgorithmKind::schedule:
       return prepare_schedule(tensors, bound);
     case AlgorithmKind::pe_to_pe:
@@ -199,7 +197,8 @@ PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bo
     case AlgorithmKind::kernel:
       break;
   }
-  if (tensors.in.base != tensors.out.base) throw Error(fmt::format("algorithm '{}' works in place only", entry.name));
+  if (tensors.in.base != tensors.out.base)
+    throw Error(fmt::format("algorithm '{}' works in place only", algorithm.name()));
   return prepare_kernel(tensors);
 }
 
@@ -209,12 +208,12 @@ PreparedCall Collective::Impl::prepare_kernel(const CallTensors& tensors) const 
   made.n_elem = layout.n_elem;
   made.cube_w = layout.cube_w;
   made.cube_h = layout.cube_h;
-  made.contributions = shape.ranks * layout.cube_w * layout.cube_h;
+  made.contributions = algorithm.sips().ranks * layout.cube_w * layout.cube_h;
   const std::uint16_t sip = sip_of(tensors);
   for (const auto& [unit, work] : layout.work) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  made.program = std::make_shared<LayoutProgram>(entry.algorithm, std::move(layout));
+  made.program = std::make_shared<LayoutProgram>(algorithm.entry().algorithm, std::move(layout));
   return made;
 }
 
@@ -232,7 +231,7 @@ PreparedCall Collective::Impl::prepare_schedule(const CallTensors& tensors, Boun
     made.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
   }
   made.least = least_time(sip, call.to_come);
-  made.program = std::make_shared<StepsProgram<RankCall>>(entry.algorithm, std::move(call));
+  made.program = std::make_shared<StepsProgram<RankCall>>(algorithm.entry().algorithm, std::move(call));
   return made;
 }
 
@@ -245,17 +244,18 @@ PreparedCall Collective::Impl::prepare_messages(const CallTensors& tensors, Boun
   for (const auto& [unit, steps] : call.steps) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  made.program = std::make_shared<StepsProgram<PeToPeCall>>(entry.algorithm, std::move(call));
+  made.program = std::make_shared<StepsProgram<PeToPeCall>>(algorithm.entry().algorithm, std::move(call));
   return made;
 }
 
 BoundKernel Collective::Impl::bind_arguments(int rank, Va in, const PreparedCall& call) const {
-  const KernelArgs& leading = entry.algorithm->kernel_args;
+  const KernelArgs& leading = algorithm.entry().algorithm->kernel_args;
   std::vector<Argument> arguments(leading.count);
-  leading.call(shape.ranks, call.n_elem, call.cube_w, call.cube_h, arguments.data());
+  leading.call(algorithm.sips().ranks, call.n_elem, call.cube_w, call.cube_h, arguments.data());
   arguments.insert(arguments.begin(), Argument(in));
-  for (const std::int32_t value : {rank, shape.kind, shape.w, shape.h}) arguments.emplace_back(value);
-  return bind_collective(*entry.algorithm, arguments);
+  for (const std::int32_t value : {rank, algorithm.sips().kind, algorithm.sips().w, algorithm.sips().h})
+    arguments.emplace_back(value);
+  return bind_collective(*algorithm.entry().algorithm, arguments);
 }
 
 /// No kernel of the SIP's ends before all that it is to receive has passed the links to the SIP.

@@ -17,12 +17,14 @@ struct SipShape {
   std::int32_t kind = kRing1d;
   int w = 0, h = 0;  ///< 0 where there is no grid
   int ranks = 1;
+
+  /// The request with these SIPs.
+  PlanRequest put_into(PlanRequest request) const;
 };
 
 /// The SIPs of a group as they are: part of a grid, and ranks that are PEs, are a ring.
 SipShape sip_shape(const MachineMap& map, const Group& group);
-/// The SIPs of a group as an algorithm sees them: part of a grid, and ranks that are PEs, are a ring. Throws Error if
-/// the algorithm does not serve that.
+/// As an algorithm sees them. Throws Error if it does not serve that.
 SipShape sip_shape(const AlgorithmEntry& entry, const MachineMap& map, const Group& group);
 
 /// Node pairs that schedules of one algorithm use, where nodes are ranks, all cubes, or all PEs of each rank.

@@ -7,7 +7,6 @@
 
 #include "ccl/contract/call_keys.h"
 #include "ccl/run/call_program.h"
-#include "ccl/run/request.h"
 #include "ccl/schedule/check.h"
 #include "ccl/schedule/level_cost.h"
 #include "ccl/schedule/plan.h"
@@ -32,19 +31,20 @@ bool holds(const Block& block, std::int32_t node) { return block.holder == kEver
 }  // namespace
 
 void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest& request) const {
+  const AlgorithmEntry& entry = algorithm_.entry();
   if (schedule.nodes != request.nodes() || schedule.op != request.op) {
-    throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
+    throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry.name,
                             to_string(schedule.op), schedule.nodes, to_string(request.op), request.nodes()));
   }
-  if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
+  if (!entry.is_built_in() && !entry.schedule) {  // files are proved as they are read
     try {
       check(schedule);
-      PlanRequest any = seen_as(shape_, machine_);
+      PlanRequest any = machine_;
       set_nodes(any, request.cube_w, request.cube_h);
-      check_declared(schedule, entry_.links(any));
+      check_declared(schedule, algorithm_.links(any));
     } catch (const Error& error) {
       throw Error(
-          fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry_.name, entry_.module, error.what()));
+          fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry.name, entry.module, error.what()));
     }
   }
 }
@@ -55,14 +55,14 @@ void ScheduleBinder::plan(BoundCall& call) const {
   if (call.ready) return;
   auto ready = std::make_shared<ExecutionPlan>(ExecutionPlan{call.maps, nullptr, call.lanes});
   if (call.lanes) {
-    if (!call.plan.schedule) call.plan = entry_.plan(seen_as(shape_, call.request));
+    if (!call.plan.schedule) call.plan = algorithm_.plan(call.request);
     const Schedule& schedule = *call.plan.schedule;
     check_schedule(schedule, call.request);
     ready->schedule = call.plan.schedule;
     if (schedule.bundles) ready->lanes->bundle(queues_.map(), *call.maps);
     const std::int64_t slot = queues_.group().queue.slot_bytes;
-    const auto chunk = entry_.parameters.find("chunk_bytes");
-    const bool given = chunk != entry_.parameters.end() && chunk->second > 0;
+    const auto chunk = algorithm_.entry().parameters.find("chunk_bytes");
+    const bool given = chunk != algorithm_.entry().parameters.end() && chunk->second > 0;
     ready->lanes->cut(*call.maps, schedule, given ? std::min(chunk->second, slot) : slot, given ? 1 : call.plan.rounds);
   }
   call.ready = std::move(ready);

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "ccl/data/spread.h"
-#include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
 #include "ccl/run/execute.h"
+#include "ccl/run/group_algorithm.h"
 #include "ccl/run/group_queues.h"
 
 namespace kernbench::ccl {
@@ -40,9 +40,8 @@ struct RankCall {
 class ScheduleBinder {
  public:
   /// `machine`: CallBinder::machine(). All outlive it.
-  ScheduleBinder(const AlgorithmEntry& entry, const GroupQueues& queues, const SipShape& shape,
-                 const PlanRequest& machine)
-      : entry_(entry), queues_(queues), shape_(shape), machine_(machine) {}
+  ScheduleBinder(const GroupAlgorithm& algorithm, const GroupQueues& queues, const PlanRequest& machine)
+      : algorithm_(algorithm), queues_(queues), machine_(machine) {}
 
   /// Throws Error where the operation does not suit shapes and placement, or the schedule needs more slots.
   RankCall bind(const CallTensors& tensors, BoundCall& call) const;
@@ -53,9 +52,8 @@ class ScheduleBinder {
   std::vector<NodeProgram> programs(const ExecutionPlan& plan, std::int32_t node) const;
   std::int64_t to_come(const ExecutionPlan& plan, std::int32_t node, std::size_t item) const;
 
-  const AlgorithmEntry& entry_;
+  const GroupAlgorithm& algorithm_;
   const GroupQueues& queues_;
-  const SipShape shape_;
   const PlanRequest& machine_;
 };
 

@@ -9,7 +9,13 @@ namespace {
 /// Models are not finer than this: of two plans nearer to each other, the shorter one is not known.
 constexpr double kTie = 1.02;
 
-}  // namespace
+void leave_out_little(std::vector<Candidate>& candidates) {
+  const auto any = [](const Candidate& c) { return c.usable() && c.little.empty(); };
+  if (std::none_of(candidates.begin(), candidates.end(), any)) return;
+  for (Candidate& c : candidates) {
+    if (c.unfit.empty() && !c.little.empty()) c.unfit = c.little + ", which is for little data";
+  }
+}
 
 void sort_by_time(std::vector<Candidate>& candidates, const std::string& preset) {
   const auto rank = [&](const Candidate& c) {
@@ -22,20 +28,21 @@ void sort_by_time(std::vector<Candidate>& candidates, const std::string& preset)
 
 void prefer_plain(std::vector<Candidate>& candidates) {
   if (candidates.empty()) return;
-  const Candidate best = candidates.front();
-  if (!best.unfit.empty() || !best.known || best.measured || !best.periodic) return;
+  const Candidate& best = candidates.front();
+  if (!best.usable() || best.measured || !best.periodic) return;
+  const double most = best.ns * kTie;
   const auto plain = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) {
-    return c.unfit.empty() && !c.measured && c.known && !c.periodic && c.ns <= best.ns * kTie;
+    return c.usable() && !c.measured && !c.periodic && c.ns <= most;
   });
   if (plain != candidates.end()) std::rotate(candidates.begin(), plain, std::next(plain));
 }
 
-void leave_out_little(std::vector<Candidate>& candidates) {
-  const auto known = [](const Candidate& c) { return c.unfit.empty() && c.known && c.little.empty(); };
-  if (std::none_of(candidates.begin(), candidates.end(), known)) return;
-  for (Candidate& c : candidates) {
-    if (c.unfit.empty() && !c.little.empty() && !c.measured) c.unfit = c.little + ", which is for little data";
-  }
+}  // namespace
+
+void rank_candidates(std::vector<Candidate>& candidates, const std::string& preset) {
+  leave_out_little(candidates);
+  sort_by_time(candidates, preset);
+  prefer_plain(candidates);
 }
 
 }  // namespace kernbench::ccl

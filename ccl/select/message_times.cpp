@@ -5,7 +5,6 @@
 
 #include "ccl/contract/grid.h"
 #include "ccl/run/pe_to_pe.h"
-#include "ccl/run/request.h"
 #include "ccl/schedule/level_cost.h"
 #include "ccl/schedule/machine.h"
 #include "ccl/select/source.h"
@@ -135,11 +134,10 @@ class MessageTimes final : public TimeSource {
       : map_(map), group_(group), machine_(machine) {}
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    if (candidate.between || !query.call) return;
     const int ranks = static_cast<int>(group_.sips.size());
-    const PeMessages& messages = *pe_messages(map_, group_, *query.call);
-    const PlanRequest machine = seen_as(algorithm.sips, machine_);
-    MessageLoads loads(map_, group_, machine, messages, size_of(query.call->tensors.call.dtype));
+    const PeMessages& messages = *pe_messages(map_, group_, query.call);
+    const PlanRequest machine = algorithm.seen(machine_);
+    MessageLoads loads(map_, group_, machine, messages, size_of(query.call.tensors.call.dtype));
     for (int from = 0; from < ranks; ++from) {
       for (int to = 0; to < ranks; ++to) {
         if (messages.sends(from, to)) loads.add(from, to);
@@ -147,7 +145,7 @@ class MessageTimes final : public TimeSource {
     }
     candidate.known = true;
     const double moving = loads.seconds();
-    if (query.call->in_place && moving <= 0) return;
+    if (query.call.in_place && moving <= 0) return;
     const double engines = machine.send_seconds + machine.receive_seconds + 2 * kOpsOfEnd * machine.issue_seconds;
     candidate.ns = (machine.load_seconds + machine.store_seconds + engines + moving) * 1e9;
     if (loads.crowded()) candidate.little = "sends in no order";

@@ -1,33 +1,21 @@
 #pragma once
+#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "ccl/contract/plan_request.h"
-#include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
-#include "ccl/run/group_queues.h"
+#include "ccl/run/group_algorithm.h"
 #include "ccl/select/candidates.h"
 #include "ccl/select/registry.h"
 
 /// Where the times come from by which `auto` chooses: one file a source.
 namespace kernbench::ccl {
 
-/// An entry of ccl.yaml as a process group sees it.
-struct GroupAlgorithm {
-  std::string name;
-  AlgorithmEntry entry{};
-  SipShape sips{};
-  bool as_shipped = false;  ///< what ships of measured times holds for it
-  std::string unfit{};      ///< why it serves no call of the group; empty: it does
-};
-
 /// The call whose time is asked for.
 struct TimeQuery {
-  CollectiveOp op = CollectiveOp::all_reduce;
-  std::uint64_t bytes = 0;               ///< S as in nccl-tests
-  const CallTensors* tensors = nullptr;  ///< null: over all PEs
-  std::shared_ptr<BoundCall> call;       ///< null: there are no tensors, or they do not suit it
-  PlanRequest request;                   ///< what a schedule is asked for, SIPs as they are
+  BoundCall& call;
+  std::uint64_t bytes = 0;  ///< S as in nccl-tests
+  double most_seconds = 0;  ///< what surely takes longer than this is not estimated (PlanRequest::most_seconds)
 };
 
 class TimeSource {
@@ -43,11 +31,10 @@ class TimeSource {
 /// Measured times: those of ccl.yaml, else those that ship.
 std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const MachineMap& map, const Group& group,
                                         Scope scope);
-/// Of schedules: what estimate() makes of their plan. Of a candidate that was measured at sizes on both sides: the
-/// estimate tells how the time grows between them, and the measurements how far it is from the truth.
+/// Of schedules: what estimate() makes of their plan.
 std::unique_ptr<TimeSource> plan_times();
 /// Of calls that run PE to PE: the latency of the farthest message (load, way, store), and what the busiest of the PEs,
-/// columns of cubes and links between SIPs does meanwhile. `machine`: of the group's requests (CallBinder::machine).
+/// columns of cubes and links between SIPs does meanwhile. `machine`: CallBinder::machine().
 std::unique_ptr<TimeSource> message_times(const MachineMap& map, const Group& group, const PlanRequest& machine);
 
 }  // namespace kernbench::ccl

@@ -137,20 +137,19 @@ const TunedTable::Row* TunedTable::find(const std::string& machine, CollectiveOp
   return nullptr;
 }
 
-std::optional<TunedTable::Between> TunedTable::between(const Row& row, const std::string& algorithm,
-                                                       std::uint64_t bytes) {
+std::optional<double> TunedTable::ns(const Row& row, const std::string& algorithm, std::uint64_t bytes) {
   const auto found = row.ns.find(algorithm);
   const auto above = std::lower_bound(row.bytes.begin(), row.bytes.end(), bytes);
   if (found == row.ns.end() || above == row.bytes.end()) return {};
   const auto high = static_cast<std::size_t>(above - row.bytes.begin());
-  const bool exact = *above == bytes;
-  if (high == 0 && !exact) return {};
-  const std::size_t low = exact ? high : high - 1;
-  const std::vector<double>& ns = found->second;
-  if (!(ns[low] > 0) || !(ns[high] > 0)) return {};
+  const double high_ns = found->second[high];
+  if (!(high_ns > 0)) return {};
+  if (*above == bytes) return high_ns;
+  if (high == 0 || !(found->second[high - 1] > 0)) return {};
+  const double low_ns = found->second[high - 1];
   const auto log = [](std::uint64_t size) { return std::log(static_cast<double>(size)); };
-  const double share = exact ? 0 : (log(bytes) - log(row.bytes[low])) / (log(row.bytes[high]) - log(row.bytes[low]));
-  return Between{row.bytes[low], row.bytes[high], ns[low], ns[high], share};
+  const double share = (log(bytes) - log(row.bytes[high - 1])) / (log(row.bytes[high]) - log(row.bytes[high - 1]));
+  return low_ns * std::pow(high_ns / low_ns, share);
 }
 
 TunedTable TunedTable::shipped(const std::string& machine, const std::vector<std::string>& algorithms) {

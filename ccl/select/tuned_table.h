@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,17 +42,9 @@ class TunedTable {
   std::string yaml() const;
 
   const Row* find(const std::string& machine, CollectiveOp op, Scope scope) const;
-  /// The measured sizes next to one that lies between them, and what an algorithm took there.
-  struct Between {
-    std::uint64_t low = 0, high = 0;
-    double low_ns = 0, high_ns = 0;
-    double share = 0;  ///< of the way from one to the other, by the logarithm of the size
-    /// Between two measured sizes times are taken to follow a power of the size.
-    double ns() const { return low_ns * std::pow(high_ns / low_ns, share); }
-    bool exact() const { return low == high; }  ///< the size itself was measured
-  };
-  /// Nothing outside of the measured sizes, or if the algorithm did not run at both. At a measured size both are that.
-  static std::optional<Between> between(const Row& row, const std::string& algorithm, std::uint64_t bytes);
+  /// What an algorithm takes at a size, ns: between two measured ones a power of the size. Nothing outside of the
+  /// measured sizes, or if the algorithm did not run at both.
+  static std::optional<double> ns(const Row& row, const std::string& algorithm, std::uint64_t bytes);
 
  private:
   std::vector<Row> rows_;

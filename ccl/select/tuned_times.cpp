@@ -38,21 +38,22 @@ class TunedTimes final : public TimeSource {
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
     const TunedTable::Row* row = measured(algorithm, query);
     if (row == nullptr) return;
-    candidate.between = TunedTable::between(*row, algorithm.name, query.bytes);
-    if (!candidate.between) return;
-    candidate.ns = candidate.between->ns();
+    const std::optional<double> ns = TunedTable::ns(*row, algorithm.name(), query.bytes);
+    if (!ns) return;
+    candidate.ns = *ns;
     candidate.known = candidate.measured = true;
   }
 
  private:
   /// Of the entry's operation, with tensors that lie as these do; null: nothing.
   const TunedTable::Row* measured(const GroupAlgorithm& algorithm, const TimeQuery& query) {
-    if (!whole_ || (query.tensors != nullptr && !lies_as_measured(*query.tensors, map_))) return nullptr;
+    if (!whole_ || !lies_as_measured(query.call.tensors, map_)) return nullptr;
     if (machine_key_.empty()) machine_key_ = machine_key(map_);
-    if (const TunedTable::Row* row = registry_.tuned().find(machine_key_, query.op, scope_)) return row;
-    if (!algorithm.as_shipped) return nullptr;
+    if (const TunedTable::Row* row = registry_.tuned().find(machine_key_, query.call.tensors.call.op, scope_))
+      return row;
+    if (!algorithm.entry().is_as_shipped()) return nullptr;
     if (!shipped_) shipped_ = TunedTable::shipped(machine_key_, builtin_algorithms());
-    return shipped_->find(machine_key_, query.op, scope_);
+    return shipped_->find(machine_key_, query.call.tensors.call.op, scope_);
   }
 
   const Registry& registry_;

@@ -12,6 +12,7 @@
 #include "ccl/run/execute.h"
 #include "tests/ccl/fake_machine.h"
 #include "tlm/config/problems.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::test {
 namespace {
@@ -54,12 +55,46 @@ ccl::Group everybody(const MachineMap& map) {
   return group;
 }
 
+/// Columns of f16 over all PEs of a SIP.
+LaunchMessage::TensorArg over_all_pes(const MachineMap& map, std::int64_t cols) {
+  LaunchMessage::TensorArg argument;
+  argument.shape = {1, cols};
+  const std::int64_t pes = map.pes_per_sip();
+  for (std::int64_t i = 0; i < pes; ++i) {
+    const std::int64_t first = cols * i / pes, n = cols * (i + 1) / pes - first;
+    const PeCoord owner{0, static_cast<std::uint16_t>(i / map.pes_per_cube),
+                        static_cast<std::uint16_t>(i % map.pes_per_cube)};
+    argument.shards.push_back(
+        {owner, static_cast<std::uint64_t>(2 * first), static_cast<std::uint64_t>(2 * n), 1, n, 0, first});
+  }
+  return argument;
+}
+
+/// A call of S = `bytes` as in nccl-tests, less what does not divide by the ranks, of f16 over all PEs.
+ccl::CallTensors tensors_of(const MachineMap& map, CollectiveOp op, std::uint64_t bytes) {
+  const std::int64_t cols = static_cast<std::int64_t>(bytes / 2) / map.sips * map.sips;
+  const OperationFacts& facts = facts_of(op);
+  CollectiveCall call;
+  call.op = op;
+  if (op == CollectiveOp::send_recv) {
+    call.to = 1;
+    call.from = map.sips - 1;
+  }
+  return {call, over_all_pes(map, facts.longer_out() ? cols / map.sips : cols),
+          over_all_pes(map, facts.longer_in() ? cols / map.sips : cols), map.sips};
+}
+
+std::shared_ptr<const ccl::Choice> choose(ccl::Chooser& chooser, const MachineMap& map, CollectiveOp op,
+                                          std::uint64_t bytes) {
+  return chooser.choose(tensors_of(map, op, bytes), bytes);
+}
+
 TEST(Choice, TakesTheTunedTimesAndAPowerOfTheSizeBetweenThem) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(registry, map, group);
-  const auto choose = [&](std::uint64_t bytes) { return chooser.choose({CollectiveOp::all_reduce, bytes}); };
+  const auto choose = [&](std::uint64_t bytes) { return *test::choose(chooser, map, CollectiveOp::all_reduce, bytes); };
   EXPECT_EQ(choose(1024).algorithm, "one");
   EXPECT_EQ(choose(16'384).algorithm, "two");
   // `one` grows with the size, `two` with its fourth root: 100 (n / 1024) and 400 (n / 1024)^(1/4) meet at 6502 B.
@@ -96,7 +131,7 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
     call.op = CollectiveOp::all_reduce;
     call.dtype = DType::f16;
     const ccl::CallTensors tensors{call, lies, lies, 4};
-    const auto& candidates = chooser.choose({CollectiveOp::all_reduce, 1024, 0, true, &tensors}).candidates;
+    const auto candidates = chooser.choose(tensors, 1024)->candidates;
     return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.measured; });
   };
   EXPECT_TRUE(measured(tensor(512, {{0, 128}, {128, 128}, {256, 128}, {384, 128}})));
@@ -112,10 +147,10 @@ TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(other);
   ccl::Chooser chooser(registry, other, group);
-  EXPECT_FALSE(chooser.choose({CollectiveOp::all_reduce, 4096}).candidates[0].measured);
+  EXPECT_FALSE(choose(chooser, other, CollectiveOp::all_reduce, 4096)->candidates[0].measured);
   const ccl::Group here = everybody(map);
   ccl::Chooser same(registry, map, here);
-  EXPECT_FALSE(same.choose({CollectiveOp::all_reduce, 1 << 20}).candidates[0].measured);
+  EXPECT_FALSE(choose(same, map, CollectiveOp::all_reduce, 1 << 20)->candidates[0].measured);
 }
 
 TEST(Choice, AFingerprintTellsMachinesApart) {
@@ -123,27 +158,6 @@ TEST(Choice, AFingerprintTellsMachinesApart) {
   const std::string unknown = ccl::machine_key(map);
   map.fingerprint = "0123456789abcdef";
   EXPECT_EQ(ccl::machine_key(map), unknown + "_rest_0123456789abcdef");
-}
-
-TEST(Choice, BetweenMeasuredSizesFollowsTheModelAsFarAsItIsFromTheTruth) {
-  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
-  const ccl::Group group = everybody(map);
-  const std::string algorithms = "algorithms: { one: { module: kernbench.ccl.ring } }\n";
-  const auto ns = [&](const ccl::Registry& registry, std::uint64_t bytes) {
-    return ccl::Chooser(registry, map, group).choose({CollectiveOp::all_reduce, bytes}).candidates[0].ns;
-  };
-  const ccl::Registry modelled = registry_of(algorithms);
-  const double at_4k = ns(modelled, 4096), at_64k = ns(modelled, 65'536), at_16k = ns(modelled, 16'384);
-  ccl::TunedTable table;
-  table.add({ccl::machine_key(map),
-             CollectiveOp::all_reduce,
-             Scope::sip,
-             {4096, 65'536},
-             {{"one", {2 * at_4k, 8 * at_64k}}}});
-  const ccl::Registry tuned = registry_of(algorithms + "tuned:\n" + table.yaml());
-  // A factor of 2 at one end and of 8 at the other is one of 4 in the middle; times are kept in whole ns.
-  EXPECT_NEAR(ns(tuned, 16'384), 4 * at_16k, 1e-2 * at_16k);
-  EXPECT_NEAR(ns(tuned, 4096), 2 * at_4k, 1);
 }
 
 TEST(Choice, QueuesThatDoNotFitTheirMemoryAreRefused) {
@@ -154,7 +168,7 @@ TEST(Choice, QueuesThatDoNotFitTheirMemoryAreRefused) {
   const ccl::Registry registry =
       registry_of("algorithms: { far: { module: kernbench.ccl.direct }, near: { module: kernbench.ccl.ring } }\n");
   ccl::Chooser chooser(registry, map, group);
-  const ccl::Choice& choice = chooser.choose({CollectiveOp::all_gather, 4096});
+  const ccl::Choice choice = *choose(chooser, map, CollectiveOp::all_gather, 4096);
   EXPECT_EQ(choice.algorithm, "near");
   EXPECT_THAT(choice.candidates[1].unfit,
               HasSubstr("7 IPCQ rings of 4 x 4096 B need 114688 B of TCM, which has 49152 B"));
@@ -167,7 +181,7 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(all, map, group);
   const auto unfit_of = [&](std::uint64_t bytes) {
-    const ccl::Choice& choice = chooser.choose({CollectiveOp::reduce_scatter, bytes});
+    const ccl::Choice choice = *choose(chooser, map, CollectiveOp::reduce_scatter, bytes);
     const auto funnel = std::find_if(choice.candidates.begin(), choice.candidates.end(),
                                      [](const ccl::Candidate& c) { return c.name == "funnel"; });
     return funnel->unfit;
@@ -175,7 +189,7 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
   EXPECT_EQ(unfit_of(128 << 10), "");
   EXPECT_EQ(unfit_of(16 << 20), "sends bundles, which is for little data");
   ccl::Chooser only(alone, map, group);
-  EXPECT_EQ(only.choose({CollectiveOp::reduce_scatter, 16 << 20}).algorithm, "f");
+  EXPECT_EQ(choose(only, map, CollectiveOp::reduce_scatter, 16 << 20)->algorithm, "f");
 }
 
 /// Columns over the PEs of a SIP of two cubes of two, `cols` f16 in all.
@@ -197,8 +211,10 @@ TEST(Choice, WhatRunsPeToPeTakesItsFarthestMessageAndItsBusiestLink) {
     call.op = CollectiveOp::all_gather;
     call.dtype = DType::f16;
     const ccl::CallTensors tensors{call, columns_over(cols), columns_over(4 * cols), 4};
-    const ccl::ChoiceInput input{call.op, static_cast<std::uint64_t>(8 * cols), 0, false, &tensors};
-    return ccl::Chooser(registry, map, group).choose(input).candidates.front().ns;
+    return ccl::Chooser(registry, map, group)
+        .choose(tensors, static_cast<std::uint64_t>(8 * cols))
+        ->candidates.front()
+        .ns;
   };
   constexpr double kAlone = 1000 + 4 * 2 + 2 + 4, kMessage = 2.0 * 4096 / 100;
   EXPECT_NEAR(expected(SipTopology::fully_connected, 4096), kAlone + kMessage, 1e-6);
@@ -219,20 +235,52 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   CollectiveCall call;
   call.op = CollectiveOp::reduce;
   ccl::CallTensors tensors{call, columns_over(4096), columns_over(4096), 4};
-  const ccl::Choice& choice = chooser.choose({call.op, 8192, 0, false, &tensors});
+  const std::shared_ptr<const ccl::Choice> choice = chooser.choose(tensors, 8192);
   const std::shared_ptr<ccl::BoundCall> bound = calls->bind(tensors);
   const std::shared_ptr<const ccl::Schedule> planned = bound->plan.schedule;
   ASSERT_NE(planned, nullptr);
-  EXPECT_EQ(bound->algorithm, choice.algorithm);
+  EXPECT_EQ(bound->algorithm, choice->algorithm);
   ccl::RingNumbers rings;
   const auto queues = std::make_shared<ccl::GroupQueues>(map, group, rings);
-  const ccl::Collective collective(*choice.entry, queues, Scope::sip, &tensors, calls);
+  const ccl::Collective collective(*choice->entry, queues, Scope::sip, &tensors, calls);
   for (int rank = 0; rank < 4; ++rank) {
     LaunchMessage::TensorArg in = tensors.in;  // in place on the root alone
     if (rank == 0) in.base = tensors.out.base = 0x1000;
     collective.bind({call, in, tensors.out, 4, rank});
     EXPECT_EQ(calls->bind({call, in, tensors.out, 4, rank}), bound) << rank;
     EXPECT_EQ(bound->ready->schedule, planned) << rank;
+  }
+}
+
+/// Each has tensors on its own PE, and so a bound call of its own, but the same choice and plan.
+TEST(Choice, RanksThatArePesPlanOnce) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 2);
+  const ccl::Registry registry;
+  ccl::Group group = everybody(map);
+  group.pes = ccl::rank_pes(map, 8);
+  group.sips.clear();
+  for (const PeCoord& pe : group.pes) group.sips.push_back(pe.sip);
+  const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
+  ccl::Chooser chooser(registry, map, group, Scope::sip, {}, calls);
+  CollectiveCall call;
+  call.op = CollectiveOp::reduce;
+  std::shared_ptr<const ccl::Choice> choice;
+  std::shared_ptr<const ccl::Schedule> planned;
+  for (int rank = 0; rank < 8; ++rank) {
+    LaunchMessage::TensorArg data;
+    data.shape = {1, 4096};
+    data.shards.push_back({group.pes[static_cast<std::size_t>(rank)], 0, 8192, 1, 4096, 0, 0});
+    const ccl::CallTensors tensors{call, data, data, 8, rank};
+    const std::shared_ptr<const ccl::Choice> mine = chooser.choose(tensors, 8192);
+    const std::shared_ptr<ccl::BoundCall> bound = calls->bind(tensors);
+    ASSERT_NE(bound->plan.schedule, nullptr) << rank;
+    if (rank == 0) {
+      choice = mine;
+      planned = bound->plan.schedule;
+    }
+    EXPECT_EQ(mine, choice) << rank;
+    EXPECT_EQ(bound->plan.schedule, planned) << rank;
+    EXPECT_EQ(bound->tensors.in.shards[0].owner, group.pes[static_cast<std::size_t>(rank)]) << rank;
   }
 }
 
@@ -264,7 +312,7 @@ TEST(Choice, WhatTwoRanksDoPassesNoOther) {
   call.to = 3;
   const LaunchMessage::TensorArg all = tensor(1 << 20, {{0, 1 << 20}});
   const ccl::CallTensors tensors{call, all, all, 6};
-  const ccl::Choice& choice = chooser.choose({call.op, 2 << 20, 0, false, &tensors});
+  const ccl::Choice choice = *chooser.choose(tensors, 2 << 20);
   EXPECT_EQ(choice.algorithm, "direct");
   for (const ccl::Candidate& candidate : choice.candidates) {
     if (candidate.name == "one_tree" || candidate.name == "ring") {
@@ -281,9 +329,9 @@ TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: ./" + file + " } }\n");
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(registry, map, group);
-  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, 4096}).algorithm, "mine");
+  EXPECT_EQ(choose(chooser, map, CollectiveOp::all_reduce, 4096)->algorithm, "mine");
   std::filesystem::remove(file);
-  EXPECT_EQ(chooser.choose({CollectiveOp::all_reduce, 8192}).algorithm, "mine");
+  EXPECT_EQ(choose(chooser, map, CollectiveOp::all_reduce, 8192)->algorithm, "mine");
 }
 
 TEST(Choice, SaysWhyNothingServes) {
@@ -292,7 +340,7 @@ TEST(Choice, SaysWhyNothingServes) {
   const ccl::Group group = everybody(map);
   ccl::Chooser chooser(registry, map, group);
   try {
-    chooser.choose({CollectiveOp::all_to_all, 4096});
+    choose(chooser, map, CollectiveOp::all_to_all, 4096);
     FAIL();
   } catch (const ccl::Error& error) {
     EXPECT_STREQ(error.what(),
@@ -312,46 +360,34 @@ TEST(Choice, EveryOperationHasABuiltInAlgorithmOnEveryTopology) {
     ccl::Chooser chooser(registry, map, group);
     for (int op = 0; op <= static_cast<int>(CollectiveOp::send_recv); ++op) {
       for (const std::uint64_t bytes : {std::uint64_t{1024}, std::uint64_t{64} << 20}) {
-        const ccl::Choice& choice = chooser.choose({static_cast<CollectiveOp>(op), bytes});
+        const ccl::Choice choice = *choose(chooser, map, static_cast<CollectiveOp>(op), bytes);
         EXPECT_NE(choice.algorithm, "") << op << " " << to_string(map.sip_topology);
+        EXPECT_FALSE(choice.candidates.front().at_least) << op << " " << to_string(map.sip_topology);
       }
     }
   }
 }
 
-TEST(Choice, AnAllToAllOfCubesMovesWhatEachOfThemBrings) {
-  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 3, 2);
-  const ccl::Registry registry;
-  const ccl::Group group = everybody(map);
-  constexpr std::uint64_t kBytes = 64 << 10;
-  const auto expected = [&](Scope scope, std::uint64_t bytes) {
-    return ccl::Chooser(registry, map, group, scope).choose({CollectiveOp::all_to_all, bytes}).candidates[0].ns;
-  };
-  EXPECT_DOUBLE_EQ(expected(Scope::cube, kBytes), expected(Scope::sip, 6 * kBytes));
-  EXPECT_DOUBLE_EQ(expected(Scope::pe, kBytes), expected(Scope::sip, 12 * kBytes));
-  EXPECT_GT(expected(Scope::sip, 6 * kBytes), expected(Scope::sip, kBytes));
-}
-
 /// What an algorithm's model says if no other one has set a limit.
-double estimated_alone(const MachineMap& map, const std::string& algorithm, const ccl::ChoiceInput& input) {
+double estimated_alone(const MachineMap& map, const std::string& algorithm, const ccl::CallTensors& tensors) {
   const ccl::Registry only =
       registry_of("algorithms: { " + algorithm + ": { module: kernbench.ccl." + algorithm + " } }\n");
   const ccl::Group group = everybody(map);
-  return ccl::Chooser(only, map, group).choose(input).candidates.front().ns;
+  return ccl::Chooser(only, map, group).choose(tensors, 64 << 20)->candidates.front().ns;
 }
 
 TEST(Choice, WhatIsNotEstimatedIsFarFromTheBest) {
   const MachineMap map = make_map(SipTopology::torus_2d, 16, 4, 4, 2, 2, 8);
   const ccl::Registry registry;
   const ccl::Group group = everybody(map);
-  const ccl::ChoiceInput input{CollectiveOp::all_reduce, 64 << 20};
-  const ccl::Choice choice = ccl::Chooser(registry, map, group).choose(input);
+  const ccl::CallTensors tensors = tensors_of(map, CollectiveOp::all_reduce, 64 << 20);
+  const ccl::Choice choice = *ccl::Chooser(registry, map, group).choose(tensors, 64 << 20);
   const double best = choice.candidates.front().ns;
   EXPECT_FALSE(choice.candidates.front().at_least);
   int left_out = 0;
   for (const ccl::Candidate& candidate : choice.candidates) {
     if (!candidate.unfit.empty() || !candidate.known) continue;
-    const double alone = estimated_alone(map, candidate.name, input);
+    const double alone = estimated_alone(map, candidate.name, tensors);
     if (candidate.at_least) {
       ++left_out;
       EXPECT_LE(candidate.ns, alone * (1 + 1e-9)) << candidate.name;
@@ -372,8 +408,8 @@ TEST(TunedTable, TextReadsBackAsItWas) {
   EXPECT_EQ(registry.tuned().yaml(), table.yaml());
   const ccl::TunedTable::Row* row = registry.tuned().find("here", CollectiveOp::all_gather, Scope::cube);
   ASSERT_NE(row, nullptr);
-  EXPECT_FALSE(ccl::TunedTable::between(*row, "b", 8));
-  EXPECT_EQ(ccl::TunedTable::between(*row, "b", 64).value().ns(), 5);
+  EXPECT_FALSE(ccl::TunedTable::ns(*row, "b", 8));
+  EXPECT_EQ(ccl::TunedTable::ns(*row, "b", 64).value(), 5);
 }
 
 TEST(TunedTable, WhatShipsBelongsToOneMachineAndNamesBuiltInAlgorithms) {
