@@ -41,6 +41,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       pseudo_channels_per_slice(slices == 0 ? 0 : config.total_pseudo_channels() / slices),
       slice_bytes(slices == 0 ? 0 : config.bytes / slices),
       wide(wide_slice(config, slices, options.longest)),
+      in_step(wide ? pseudo_channels_per_slice : 1),
       burst_bytes(wide ? wide->config.burst_bytes : config.burst_bytes),
       burst_shift(burst_bytes == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(burst_bytes))),
       map(wide ? wide->config : config, wide ? 1 : std::max(1u, pseudo_channels_per_slice)),

@@ -5,15 +5,20 @@
 namespace kernbench {
 
 /// Sums of times are those of sums of bursts: half ticks are no whole picoseconds.
-void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) {
-  const std::uint64_t each = wide ? config.pseudo_channels : 1, together = wide ? pseudo_channels_per_slice / each : 1;
+/// Books in the channel's usage what it has decided.
+void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) const {
   const Ps end = clock.time(burst.end), before = target.busy;
-  const Ps length = burst_time != 0 ? burst.count * burst_time : clock.span(burst.count * gaps.burst);
-  target.booked += burst.count;
-  target.busy =
-      (burst_time != 0 ? target.booked * each * burst_time : clock.span(target.booked * each * gaps.burst)) * together;
+  Ps length = burst.count * burst_time;
+  if (burst_time != 0) {
+    target.busy += length * in_step;
+  } else {
+    length = clock.span(burst.count * gaps.burst);
+    target.booked += burst.count;
+    const std::uint32_t each = wide ? config.pseudo_channels : 1;
+    target.busy = clock.span(target.booked * each * gaps.burst) * (in_step / each);
+  }
   target.usage->busy(end - std::min(end, length), end, target.busy - before, burst.count * burst_bytes,
-                     static_cast<std::uint32_t>(burst.count * each * together));
+                     burst.count * in_step);
 }
 
 /// Books the column commands that a channel has decided.

@@ -60,14 +60,14 @@ struct Hbm::Impl final : MemoryBackend {
     Ps wake = kNever;
     bool waking = false;       ///< in wake(), which looks when all is done; trains: at each request
     Usage* usage = nullptr;    ///< null: nobody wants it
-    std::uint64_t booked = 0;  ///< bursts that it knows of
-    Ps busy = 0;               ///< what these take
+    std::uint64_t booked = 0;  ///< bursts that it knows of, where burst_time is 0
+    Ps busy = 0;               ///< what all of them take
   };
   /// Where a pseudo channel of the stack lies.
   struct ChannelPlace {
     std::uint32_t channel = 0, pseudo_channel = 0;
   };
-  void book(Channel& target, const ChannelTiming::Decided& burst);
+  void book(Channel& target, const ChannelTiming::Decided& burst) const;
 
   Impl(const std::string& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
        const RunOptions& options, EventQueue& queue, Observer* observer);
@@ -111,7 +111,8 @@ struct Hbm::Impl final : MemoryBackend {
   const std::uint32_t slices, pseudo_channels_per_slice;
   const std::uint64_t slice_bytes;
   const std::optional<WideSlice> wide;  ///< where trains are long: the pseudo channels of a slice go in step
-  const std::uint64_t burst_bytes;      ///< that a place of a queue stands for
+  const std::uint32_t in_step;          ///< pseudo channels whose bursts a place of a queue stands for
+  const std::uint64_t burst_bytes;      ///< of them together
   const unsigned burst_shift;           ///< of it
   const HbmAddressMap map;
   const ChannelClock clock;

@@ -125,8 +125,7 @@ void Hbm::Impl::accept_part(std::uint32_t id, Channel& target, const Piece& piec
   Access& access = accesses[id];
   const unsigned queued = accept(target, access.port, piece, write, write ? kNoAccess : id, now, waited);
   if (target.usage != nullptr)
-    target.usage->level(std::uint64_t{target.timing->waiting(false) + target.timing->waiting(true)} *
-                            (wide ? pseudo_channels_per_slice : 1),
+    target.usage->level(std::uint64_t{target.timing->waiting(false) + target.timing->waiting(true)} * in_step,
                         queue.now());
   if (write) return;
   access.undecided += queued;

@@ -176,13 +176,15 @@ std::vector<Usage::Slice> Usage::slices(std::uint32_t shift, Ps end) const {
   std::vector<Slice> result(count);
   if (!used()) return result;
   const std::uint32_t by = shift - shift_;
-  for (std::size_t from = 0, to = 0; from < untouched_; ++to) {
-    const std::size_t until = to + 1 < count ? std::min<std::size_t>(untouched_, (to + 1) << by) : untouched_;
-    result[std::min(to, count - 1)] += slices_.sum(from, until);
-    from = until;
-  }
-  result[std::min(std::size_t{slice_} >> by, count - 1)] += here_;
   const Ps whole = (Ps{1} << shift) * units_, rest = (end - (Ps{count - 1} << shift)) * units_;
+  bool fits = true;
+  const auto add = [&](std::uint64_t i, const Slice& slice) {
+    Slice& sum = result[std::min<std::size_t>(i >> by, count - 1)] += slice;
+    fits = fits && sum.busy <= whole;
+  };
+  slices_.visit(untouched_, add);
+  add(slice_, here_);
+  if (fits && result.back().busy <= rest) return result;
   const auto pass_on = [&](std::size_t i, Ps room, std::size_t to) {
     if (result[i].busy <= room) return false;
     result[to].busy += result[i].busy - room;
