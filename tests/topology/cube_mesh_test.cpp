@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-
-#include "tests/support/test_folder.h"
 #include "tests/topology/machines.h"
 #include "tlm/config/problems.h"
 #include "topology/plan/plan.h"
@@ -14,24 +11,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A folder whose files are written at once.
-class Folder : public TestFolder {
- public:
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(file(name)) << text;
-    return file(name);
-  }
-};
-
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
   const auto at = text.find(what);
   EXPECT_NE(at, std::string::npos) << what;
   return at == std::string::npos ? text : text.replace(at, what.size(), with);
 }
 
-std::string error_of(const std::string& file, const CubeSpec& spec) {
+std::string error_of(const std::string& text, const CubeSpec& spec) {
   try {
-    load_cube_mesh(file, spec);
+    read_cube_mesh(text, "mesh.yaml", spec);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -39,54 +27,46 @@ std::string error_of(const std::string& file, const CubeSpec& spec) {
 }
 
 TEST(CubeMeshFile, ComesBackAsItWasExported) {
-  const Folder folder;
   for (const CubeSpec& spec : {CubeSpec{}, holey_cube()}) {
     const CubeMesh mesh = place(spec);
-    EXPECT_EQ(load_cube_mesh(folder.write("mesh.yaml", export_cube_mesh(spec, mesh)), spec), mesh);
+    EXPECT_EQ(read_cube_mesh(export_cube_mesh(spec, mesh), "mesh.yaml", spec), mesh);
   }
 }
 
 TEST(CubeMeshFile, TakesEdits) {
-  const Folder folder;
   const CubeSpec spec;
   const std::string text = replaced(export_cube_mesh(spec, place(spec)), "m_cpu: r1c1", "m_cpu: r0c0");
-  EXPECT_EQ(to_string(load_cube_mesh(folder.write("mesh.yaml", text), spec).m_cpu), "r0c0");
+  EXPECT_EQ(to_string(read_cube_mesh(text, "mesh.yaml", spec).m_cpu), "r0c0");
 }
 
 TEST(CubeMeshFile, RefusesAStalePinWithTheReason) {
-  const Folder folder;
   const CubeSpec then;
   CubeSpec now = then;
   now.pes = 4;
   now.ucie.connections = 2;
-  const std::string file = folder.write("mesh.yaml", export_cube_mesh(then, place(then)));
-  EXPECT_EQ(error_of(file, now), file +
-                                     ":3:7: error: this layout is stale: it was made for another cube\n"
-                                     "    pes: '8 at []' there, '4 at []' now\n"
-                                     "    hbm: '8 ports, zone []' there, '4 ports, zone []' now\n"
-                                     "    ucie: '4 per side' there, '2 per side' now\n"
-                                     "  hint: export it again with 'kernbench topology export', or remove it");
+  EXPECT_EQ(error_of(export_cube_mesh(then, place(then)), now),
+            "mesh.yaml:3:7: error: this layout is stale: it was made for another cube\n"
+            "    pes: '8 at []' there, '4 at []' now\n"
+            "    hbm: '8 ports, zone []' there, '4 ports, zone []' now\n"
+            "    ucie: '4 per side' there, '2 per side' now\n"
+            "  hint: export it again with 'kernbench topology export', or remove it");
 }
 
 TEST(CubeMeshFile, RefusesPositionsWhereNothingMayBeAttached) {
-  const Folder folder;
   CubeSpec spec = holey_cube();
   const std::string text = export_cube_mesh(spec, place(spec));
-  EXPECT_THAT(error_of(folder.write("a.yaml", replaced(text, "pes: [r0c0", "pes: [r2c2")), spec),
+  EXPECT_THAT(error_of(replaced(text, "pes: [r0c0", "pes: [r2c2"), spec),
               HasSubstr("'pes' names r2c2, where nothing may be attached"));
-  EXPECT_THAT(error_of(folder.write("b.yaml", replaced(text, "pes: [r0c0", "pes: [r6c0")), spec),
+  EXPECT_THAT(error_of(replaced(text, "pes: [r0c0", "pes: [r6c0"), spec),
               HasSubstr("'pes' names r6c0, outside the mesh"));
-  EXPECT_THAT(error_of(folder.write("c.yaml", replaced(text, "pes: [r0c0, ", "pes: [")), spec),
-              HasSubstr("'pes' has 7 positions"));
-  EXPECT_THAT(error_of(folder.write("d.yaml", replaced(text, "pes: [r0c0", "pes: [x")), spec),
-              HasSubstr("'pes' holds 'x'"));
+  EXPECT_THAT(error_of(replaced(text, "pes: [r0c0, ", "pes: ["), spec), HasSubstr("'pes' has 7 positions"));
+  EXPECT_THAT(error_of(replaced(text, "pes: [r0c0", "pes: [x"), spec), HasSubstr("'pes' holds 'x'"));
 }
 
 TEST(CubeMeshFile, APinnedLayoutIsWhatTheMachineHas) {
-  const Folder folder;
   SystemSpec spec = small_machine(1, 1, 1);
-  spec.cube_mesh =
-      folder.write("mesh.yaml", replaced(export_cube_mesh(spec.cube, place(spec.cube)), "sram: r2c2", "sram: r3c3"));
+  spec.cube_mesh = "mesh.yaml";
+  spec.cube_mesh_text = replaced(export_cube_mesh(spec.cube, place(spec.cube)), "sram: r2c2", "sram: r3c3");
   const Plan plan(spec);
   EXPECT_EQ(to_string(plan.layouts.front().mesh.sram), "r3c3");
   EXPECT_EQ(plan.map.node(plan.map.sram_of({0, 0})).at.router, 15);

@@ -280,6 +280,8 @@ void relocate(ConfigNode& node, const Location& where) {
 }  // namespace
 
 ConfigNode parse_config(const std::string& text, const std::string& file, Problems* problems) {
+  if (ends_with(file, ".json") && text.find_first_not_of(" \t\r\n") != std::string::npos)
+    check_json(text, file, "check quotes, commas and brackets around here; YAML goes into a file named .yaml");
   constexpr const char* kByteOrderMark = "\xEF\xBB\xBF";
   const bool marked = text.compare(0, 3, kByteOrderMark) == 0;
   ConfigNode root = parse_document(marked ? text.substr(3) : text, file, problems);
@@ -319,10 +321,7 @@ void check_json(const std::string& text, const std::string& file, const std::str
 }
 
 ConfigNode load_config(const std::string& path, Problems* problems) {
-  const std::string text = load_text(path);
-  if (ends_with(path, ".json") && text.find_first_not_of(" \t\r\n") != std::string::npos)
-    check_json(text, path, "check quotes, commas and brackets around here; YAML goes into a file named .yaml");
-  return parse_config(text, path, problems);
+  return parse_config(load_text(path), path, problems);
 }
 
 std::string load_text(const std::string& path, std::size_t most, const std::string& wanted,

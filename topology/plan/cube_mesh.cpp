@@ -107,9 +107,9 @@ std::string export_cube_mesh(const CubeSpec& spec, const CubeMesh& mesh) {
   return text + attachments(mesh);
 }
 
-CubeMesh load_cube_mesh(const std::string& path, const CubeSpec& spec) {
-  const ConfigNode root = load_config(path);
-  refuse_if_stale(root, path, spec);
+CubeMesh read_cube_mesh(const std::string& text, const std::string& file, const CubeSpec& spec) {
+  const ConfigNode root = parse_config(text, file);
+  refuse_if_stale(root, file, spec);
   Problems problems;
   check_keys(root, "", {"hash", "determined_by", "pes", "hbm_ports", "m_cpu", "sram", "ucie"}, problems);
   MeshReader reader(spec, problems);
@@ -130,8 +130,9 @@ CubeMesh load_cube_mesh(const std::string& path, const CubeSpec& spec) {
   return mesh;
 }
 
-CubeLayout find_layout(const CubeSpec& spec, const std::string& pinned) {
-  return pinned.empty() ? layout(spec) : attach(spec, load_cube_mesh(pinned, spec));
+CubeLayout find_layout(const CubeSpec& spec, const SystemSpec& machine) {
+  if (machine.cube_mesh.empty()) return layout(spec);
+  return attach(spec, read_cube_mesh(machine.cube_mesh_text, machine.cube_mesh, spec));
 }
 
 }  // namespace kernbench::topology

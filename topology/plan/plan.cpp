@@ -60,8 +60,7 @@ void Plan::lay_out() {
       }
       const std::string hash = determinants(here).hash();
       const auto [layout, new_layout] = known.try_emplace(hash);
-      if (new_layout)
-        found.tell([&, at = layout] { at->second = &layouts.emplace_back(find_layout(here, spec.cube_mesh)); });
+      if (new_layout) found.tell([&, at = layout] { at->second = &layouts.emplace_back(find_layout(here, spec)); });
       const auto [mesh, new_mesh] = routed.try_emplace(hash + std::to_string(static_cast<int>(here.noc.routing)));
       if (new_mesh && layout->second != nullptr) {
         found.tell([&, at = mesh, of = layout->second] {

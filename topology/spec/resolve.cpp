@@ -182,7 +182,8 @@ Resolved resolve_layers(const Parsed& parsed) {
   if (resolved.config["overrides"].empty()) resolved.config.erase("overrides");
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
   resolved.sources.insert(resolved.sources.end(), overrides.begin(), overrides.end());
-  resolved.hash = hash_of(json_text(resolved.config) + layout_text(spec.cube_mesh, tree.find("cube_mesh")));
+  spec.cube_mesh_text = layout_text(spec.cube_mesh, tree.find("cube_mesh"));
+  resolved.hash = hash_of(json_text(resolved.config) + spec.cube_mesh_text);
   return resolved;
 }
 

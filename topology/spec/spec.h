@@ -88,9 +88,10 @@ struct SystemSpec {
   std::uint16_t sip_w = 0, sip_h = 0;
   InterSipSpec links;
   SipSpec sip;
-  CubeSpec cube;            ///< of every cube, unless overridden
-  std::string cube_mesh;    ///< file of a pinned layout (docs/routing.md); empty: laid out by rule
-  std::string fingerprint;  ///< MachineMap::fingerprint, once the values have been resolved
+  CubeSpec cube;                 ///< of every cube, unless overridden
+  std::string cube_mesh;         ///< file of a pinned layout (docs/routing.md); empty: laid out by rule
+  std::string cube_mesh_text{};  ///< what it holds
+  std::string fingerprint;       ///< MachineMap::fingerprint, once the values have been resolved
 
   /// A SystemC program's own, in no file (docs/tlm.md): Machine::initiator(i) is the socket of the i-th.
   std::vector<InitiatorSpot> initiators;
