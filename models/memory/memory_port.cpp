@@ -21,7 +21,10 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
     payload.acquire();
     request_ = &payload;
     if (const Ps at = instant(delay); at > queue_.now()) {
-      queue_.at(at, [this] { begin(*request_); });
+      queue_.at(at, [this] {
+        arrival_ = queue_.now();
+        retry();
+      });
       return tlm::TLM_ACCEPTED;
     }
     arrival_ = queue_.now();
@@ -46,16 +49,6 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
   }
   SC_REPORT_FATAL("kernbench/protocol", "memory: unexpected phase");
   return tlm::TLM_ACCEPTED;
-}
-
-void MemoryPort::begin(tlm::tlm_generic_payload& payload) {
-  arrival_ = queue_.now();
-  if (backend_.take(index_, payload)) {
-    request_ = nullptr;
-    tlm::tlm_phase phase = tlm::END_REQ;
-    sc_core::sc_time delay = annotation(queue_.now());
-    socket_->nb_transport_bw(payload, phase, delay);
-  }
 }
 
 void MemoryPort::retry() {

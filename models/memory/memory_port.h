@@ -61,7 +61,6 @@ class MemoryPort : public tlm::tlm_fw_transport_if<> {
   Ps arrival() const { return arrival_; }
 
  private:
-  void begin(tlm::tlm_generic_payload& payload);
   void send(tlm::tlm_generic_payload& payload);
 
   tlm::tlm_target_socket<>& socket_;

@@ -29,6 +29,8 @@ struct Curve {
   NocLimits limits = kAccurateNoc;
   bool fast = false, sample = false;
   unsigned seeds = kSeeds;
+
+  double judged_up_to() const { return kJudgedUpTo * saturation.value_or(capacity); }  ///< load
 };
 
 double mean(const std::vector<double>& values) {
@@ -60,8 +62,7 @@ std::string row_name(const Curve& curve, const Row& row) { return fmt::format("{
 /// Latencies are never compared in saturated rows, where they grow with the length of the run.
 void judge_latency(const Curve& curve, const Row& row, double measured, std::vector<Case>& cases) {
   if (row.saturated) return;
-  const double highest = kJudgedUpTo * curve.saturation.value_or(curve.capacity);
-  const bool settled = row.stable && row.load <= highest * (1 + 1e-9);
+  const bool settled = row.stable && row.load <= curve.judged_up_to() * (1 + 1e-9);
   cases.push_back(judge(row_name(curve, row), kLatency, row.latency, measured, curve.limits.latency,
                         settled ? "" : "above 0.8 of saturation, where seeds decide"));
 }
@@ -179,8 +180,7 @@ Group latency_load_group(const Table& table, const Request& request) {
   if (request.sample) {  // what a CI run can afford: the rows whose latency is judged, fewer seeds
     curve->sample = true;
     curve->seeds = 2;
-    const double highest = kJudgedUpTo * curve->saturation.value_or(curve->capacity);
-    const auto above = [&](const Row& row) { return row.load > highest; };
+    const auto above = [highest = curve->judged_up_to()](const Row& row) { return row.load > highest; };
     curve->rows.erase(std::remove_if(curve->rows.begin(), curve->rows.end(), above), curve->rows.end());
   }
 

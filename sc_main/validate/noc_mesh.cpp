@@ -100,6 +100,7 @@ std::function<Figures()> mesh_run(const BareMeshConfig& config) {
   };
 }
 
-MeshFigures::MeshFigures(const Figures& figures) : latency(figures.at(0)), accepted(figures.at(1)) {}
+MeshFigures::MeshFigures(const Figures& figures)
+    : latency(figures.at(0)), accepted(figures.at(1)), least_latency(figures.begin() + 2, figures.end()) {}
 
 }  // namespace kernbench::validate

@@ -22,6 +22,7 @@ BareMeshConfig mesh_of(const Table& table);
 std::function<Figures()> mesh_run(const BareMeshConfig& config);
 struct MeshFigures {
   double latency = 0, accepted = 0;
+  std::vector<double> least_latency;  ///< of packets by the links of their way; 0: there was none
   explicit MeshFigures(const Figures& figures);
 };
 
