@@ -92,7 +92,8 @@ Registry::Registry(const std::string& file) : Registry() {
   if (file.empty()) return;
   entries_.clear();
   Problems problems;
-  const ConfigNode root = load_config(file, &problems);
+  text_ = load_text(file);
+  const ConfigNode root = parse_config(text_, file, &problems);
   read(root, problems);
   problems.throw_if_any();
 }

@@ -23,6 +23,7 @@ class Registry {
   /// The same, once in a process: what a run says, chooses and hashes is of one reading.
   static std::shared_ptr<const Registry> of(const std::string& file);
 
+  const std::string& text() const { return text_; }  ///< of the file; empty: the built-in entries
   /// Runs where nobody names one: `defaults.algorithm`, otherwise "auto".
   const std::string& algorithm() const { return algorithm_; }
   /// The entry that goes first where nothing else decides: `defaults.algorithm`, otherwise the published one.
@@ -59,7 +60,7 @@ class Registry {
   void read_defaults(const ConfigNode& defaults, std::vector<std::string> valid, Problems& problems);
   Parameters parameters_of(const Entry& entry, const Algorithm& algorithm) const;
 
-  std::string algorithm_, default_algorithm_;
+  std::string text_, algorithm_, default_algorithm_;
   std::optional<std::int64_t> default_n_elem_;
   std::optional<int> default_world_size_;
   Location default_world_size_where_;

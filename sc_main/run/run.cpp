@@ -197,7 +197,7 @@ Run::Run(Arguments arguments) {
   });
   if (refusals.any() && !machine_.topology.empty()) refusals.from([this] { resolve(); });
   refusals.throw_if_any();
-  if (!common_.ccl.empty()) result_.ccl = read_file(common_.ccl);
+  if (!common_.ccl.empty()) result_.ccl = ccl::Registry::of(common_.ccl)->text();
   if (earlier_ && parsed.values("ccl").empty() && earlier_->ccl != result_.ccl) {
     if (common_.ccl.empty())
       throw UsageError(fmt::format("'ccl' in {} has a text, but its command names no --ccl", quote(common_.from)),
@@ -218,6 +218,15 @@ Run::Run(Arguments arguments) {
   result_.seed = common_.seed;
   result_.data = common_.data == "on";
   result_.fidelity = common_.run_options().fidelity;
+}
+
+std::vector<std::string> Run::inputs() const {
+  std::vector<std::string> inputs;
+  for (const nlohmann::ordered_json* text : {&result_.ccl, &result_.tuned}) {
+    if (!text->is_null()) inputs.push_back(text->get<std::string>());
+  }
+  for (const auto& [file, hash] : result_.files.items()) inputs.push_back(hash.get<std::string>());
+  return inputs;
 }
 
 void Run::hash_files() {
@@ -320,11 +329,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
                      "run it with the version that wrote the file, or with --algorithm NAME and without --from");
   }
   result_.config_hash = resolved.hash;
-  for (const nlohmann::ordered_json* text : {&result_.ccl, &result_.tuned}) {
-    if (!text->is_null()) result_.config_hash = topology::hash_of(result_.config_hash + text->get<std::string>());
-  }
-  for (const auto& [file, hash] : result_.files.items())
-    result_.config_hash = topology::hash_of(result_.config_hash + hash.get<std::string>());
+  for (const std::string& input : inputs()) result_.config_hash = topology::hash_of(result_.config_hash + input);
   result_.map = &plan.map;
 
   const std::uint64_t sample = common_.replay_sample();

@@ -56,7 +56,9 @@ class Run {
   Arguments reproducible() const { return {result_.command.begin() + 1, result_.command.end()}; }
   const std::string& workload() const { return result_.workload; }
   const CommonOptions& common() const { return common_; }
-  const nlohmann::ordered_json& files() const { return result_.files; }  ///< as in RunResult
+  /// What decides the result beside the command and the resolved machine: text of ccl.yaml, tuned times that ship (once
+  /// the machine is planned), hashes of files, plug-ins among them.
+  std::vector<std::string> inputs() const;
 
  private:
   /// Name by which messages call the machine.

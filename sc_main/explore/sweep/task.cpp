@@ -69,11 +69,10 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
   }
   std::string text = fmt::format("kernbench point 1\n{}\n{}\n{}\n{}\n{}\n", kVersion, build_id(), file.workload,
                                  task->identity.config_hash, join(canonical_options(command, !task->resolved), "\n"));
-  if (task->run && !task->run->common().ccl.empty())
-    text += "ccl " + hash_of(read_file(task->run->common().ccl)) + "\n";
-  for (const std::string& plugin : file.plugins) text += "plugin " + hash_of(read_file(plugin)) + "\n";
   if (task->run) {
-    for (const auto& [name, hash] : task->run->files().items()) text += "file " + hash.get<std::string>() + "\n";
+    for (const std::string& input : task->run->inputs()) text += "input " + hash_of(input) + "\n";
+  } else {
+    for (const std::string& plugin : file.plugins) text += "plugin " + hash_of(read_file(plugin)) + "\n";
   }
   task->identity.key = hash_of(text);
   return task;
