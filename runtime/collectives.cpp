@@ -48,7 +48,7 @@ struct Tiles {
   std::int64_t count = 0;
   int number = 0;
 };
-Tiles tiles_of(const LaunchMessage::TensorArg& tensor, Scope scope) {
+Tiles count_tiles(const LaunchMessage::TensorArg& tensor, Scope scope) {
   if (scope == Scope::sip) return {tensor.shape.count(), 1};
   struct Box {
     std::int64_t top, left, bottom, right;
@@ -239,7 +239,7 @@ void Call::take_forms() {
   const Side& here = in ? in_ : out_;
   const Scope scope = group_.scope();
   const bool whole = in ? op_.whole_in() : op_.whole_out();
-  const Tiles tiles = tiles_of(here.argument, whole ? Scope::sip : scope);
+  const Tiles tiles = count_tiles(here.argument, whole ? Scope::sip : scope);
   const std::int64_t all = static_cast<std::int64_t>(group_.size()) * tiles.number * tiles.count;
   const bool longer = in ? op_.longer_out() : op_.longer_in();
   Side& other = in ? out_ : in_;
@@ -264,8 +264,8 @@ void Call::check_columns() {
 /// A tile of one side has as many elements as the operation makes of the other's.
 void Call::check_counts() {
   const Scope scope = group_.scope();
-  const Tiles in = tiles_of(in_.argument, op_.whole_in() ? Scope::sip : scope);
-  const Tiles out = tiles_of(out_.argument, op_.whole_out() ? Scope::sip : scope);
+  const Tiles in = count_tiles(in_.argument, op_.whole_in() ? Scope::sip : scope);
+  const Tiles out = count_tiles(out_.argument, op_.whole_out() ? Scope::sip : scope);
   const std::int64_t p = static_cast<std::int64_t>(group_.size()) * (op_.whole_in() ? out : in).number;
   const auto wrong = [&](const std::string& rule) {
     throw std::invalid_argument(fmt::format("{}: 'in' has {} elements{}, 'out' has {}: {}", who_, in.count,
@@ -329,7 +329,7 @@ Call::Entered Call::enter() {
 void Call::prepare() {
   const Entered entered = enter();
   runtime_.groups.await_tables(group_, entered.chosen.number, rank_);
-  ccl::Collective::Launch launch = group_.algorithm(entered.chosen.number).bind(entered.tensors);
+  ccl::Collective::Launch launch = group_.algorithm(entered.chosen.number).bind(entered.tensors, *entered.chosen.call);
   if (!launch.targets.empty()) {
     if (const auto program = install_program(entered.chosen.number, launch)) runtime_.messages.await(program);
   }
@@ -350,7 +350,7 @@ std::shared_ptr<Handle::State> Call::submit() { return submit(enter()); }
 std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   CallOrder& order = entered.order;
   const std::size_t number = entered.number;
-  const auto [algorithm, choice] = entered.chosen;
+  const auto& [algorithm, call, choice] = entered.chosen;
   runtime_.groups.install_tables(group_, algorithm, rank_);
   const auto ready = [&group = group_, &order, algorithm = algorithm] {
     return group.installed(algorithm, order.ranks());
@@ -359,7 +359,7 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
 
   const std::string& name = group_.algorithm(algorithm).name();
   const int sip = group_.sip_of(member_);
-  ccl::Collective::Launch bound = group_.algorithm(algorithm).bind(entered.tensors);
+  ccl::Collective::Launch bound = group_.algorithm(algorithm).bind(entered.tensors, *call);
   if (bound.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
     state->kind = "collective";

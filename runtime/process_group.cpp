@@ -23,7 +23,7 @@ std::shared_ptr<ccl::GroupQueues> make_queues(std::uint16_t id, const MachineMap
 }
 
 /// The entry that says how many ranks there are.
-std::string counted(const ProcessGroupOptions& options, const ccl::Registry& registry) {
+std::string counting_entry(const ProcessGroupOptions& options, const ccl::Registry& registry) {
   const std::string name = ProcessGroup::algorithm(options, registry);
   return name == kAuto ? registry.default_algorithm() : name;
 }
@@ -34,12 +34,12 @@ std::string ProcessGroup::algorithm(const ProcessGroupOptions& options, const cc
 }
 
 std::optional<int> ProcessGroup::world_size(const ProcessGroupOptions& options, const ccl::Registry& registry) {
-  return registry.world_size(counted(options, registry));
+  return registry.world_size(counting_entry(options, registry));
 }
 
 std::vector<PeCoord> ProcessGroup::rank_pes(const ProcessGroupOptions& options, const ccl::Registry& registry,
                                             const MachineMap& map) {
-  return registry.rank_pes(counted(options, registry), map);
+  return registry.rank_pes(counting_entry(options, registry), map);
 }
 
 ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
@@ -66,40 +66,38 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
   if (algorithm_ == kAuto) {
     chooser().check_loaded();
   } else {
-    named_ = registry_->load(algorithm_, options.parameters, size());
-    use(*named_);
+    named_ =
+        std::make_shared<const ccl::GroupAlgorithm>(registry_->load(algorithm_, options.parameters, size()), *calls_);
+    use(named_);
   }
 }
 
 ccl::Chooser& ProcessGroup::chooser() {
-  if (!chooser_) chooser_.emplace(*registry_, queues_->map(), group(), options_.scope, options_.parameters, calls_);
+  if (!chooser_) chooser_.emplace(*registry_, calls_, options_.parameters);
   return *chooser_;
 }
 
-std::size_t ProcessGroup::use(const ccl::AlgorithmEntry& entry, const ccl::CallTensors* tensors) {
-  const auto found = std::find_if(algorithms_.begin(), algorithms_.end(), [&](const auto& algorithm) {
-    return algorithm->name() == entry.name && (tensors == nullptr || algorithm->has_queues_for(*tensors));
+std::size_t ProcessGroup::use(const std::shared_ptr<const ccl::GroupAlgorithm>& algorithm, ccl::BoundCall* call) {
+  const auto found = std::find_if(algorithms_.begin(), algorithms_.end(), [&](const auto& one) {
+    return one->name() == algorithm->name() && (call == nullptr || one->has_queues_for(*call));
   });
   if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
-  algorithms_.push_back(std::make_unique<ccl::Collective>(entry, queues_, options_.scope, tensors, calls_));
+  algorithms_.push_back(std::make_unique<ccl::Collective>(algorithm, queues_, calls_, call));
   return algorithms_.size() - 1;
 }
 
 ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes) {
   const CollectiveCall& call = tensors.call;
+  const std::shared_ptr<ccl::BoundCall> bound = calls_->bind(tensors);
   // A schedule is for all ranks, and its queues join neighbours, and many kernels serve no transfers: what two ranks do
   // is chosen as if none were named.
-  const bool transfer = call.op == CollectiveOp::send_recv && (call.to < 0 || call.from < 0);
-  if (algorithm_ != kAuto) {
-    const std::size_t named = use(*named_, &tensors);
-    const bool serves = (named_->algorithm->operations & ccl::bit(call.op)) != 0;
-    if (!transfer || (serves && !algorithms_[named]->is_schedule())) return {named, nullptr};
-  }
-  for (std::shared_ptr<const ccl::Choice> choice = chooser().choose(tensors, bytes);;) {
+  if (named_ && (!tensors.is_transfer() || (named_->serves(call.op) && named_->kind() != ccl::AlgorithmKind::schedule)))
+    return {use(named_, bound.get()), bound, nullptr};
+  for (std::shared_ptr<const ccl::Choice> choice = chooser().choose(*bound, bytes);;) {
     try {
-      return {use(*choice->entry, &tensors), choice};
+      return {use(choice->runs, bound.get()), bound, choice};
     } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there
-      choice = chooser().choose_other(tensors, bytes, error.what());
+      choice = chooser().choose_other(*bound, bytes, error.what());
     }
   }
 }

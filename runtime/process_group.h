@@ -44,9 +44,10 @@ class ProcessGroup {
   int group_rank(int rank) const;
   std::uint16_t sip_of(int group_rank) const { return group().sips[static_cast<std::size_t>(group_rank)]; }
 
-  /// An algorithm by its number, and what `auto` decided; null: it was asked for.
+  /// An algorithm by its number, the call that it is for, and what `auto` decided; null: it was asked for.
   struct Chosen {
     std::size_t number = 0;
+    std::shared_ptr<ccl::BoundCall> call{};
     std::shared_ptr<const ccl::Choice> choice{};
   };
   /// The algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto` chooses; the
@@ -87,17 +88,17 @@ class ProcessGroup {
   void restart();
 
  private:
-  /// `tensors`: of the call for which it is.
-  std::size_t use(const ccl::AlgorithmEntry& entry, const ccl::CallTensors* tensors = nullptr);
+  /// `call`: for which it is.
+  std::size_t use(const std::shared_ptr<const ccl::GroupAlgorithm>& algorithm, ccl::BoundCall* call = nullptr);
   /// Made with the group where that has `auto`, else with its first transfer.
   ccl::Chooser& chooser();
 
   const ProcessGroupOptions options_;
   const std::shared_ptr<const ccl::Registry> registry_;
-  const std::string algorithm_;                 ///< an entry's name, or "auto"
-  std::optional<ccl::AlgorithmEntry> named_{};  ///< that entry
+  const std::string algorithm_;  ///< an entry's name, or "auto"
   std::shared_ptr<ccl::GroupQueues> queues_;
   std::shared_ptr<ccl::CallBinder> calls_;
+  std::shared_ptr<const ccl::GroupAlgorithm> named_{};  ///< of `algorithm_`; null: "auto"
   std::optional<ccl::Chooser> chooser_{};
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
   std::vector<Tables> tables_;                                // by group rank

@@ -32,7 +32,8 @@ struct CallTensors {
 
   /// `ranks`: of the group. Throws Error if a send_recv has no such ends.
   CallTensors(CollectiveCall call, LaunchMessage::TensorArg in, LaunchMessage::TensorArg out, int ranks, int rank = 0);
-  bool in_place() const;  ///< in and out are one, on this rank
+  bool in_place() const;     ///< in and out are one, on this rank
+  bool is_transfer() const;  ///< of two ranks, and no other
 };
 
 /// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.
@@ -84,6 +85,11 @@ class CallBinder {
   CallBinder(const MachineMap& map, const Group& group, Scope scope);
   /// The same for calls of one shape: those that differ in nothing but bases, data type and reduction.
   std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
+
+  const MachineMap& map() const { return map_; }
+  const Group& group() const { return group_; }
+  Scope scope() const { return scope_; }
+  Scope tiles() const { return tiles_of(group_, scope_); }
   /// What every request of the group says of the machine, with the SIPs as they are.
   const PlanRequest& machine() const { return machine_; }
 

@@ -39,32 +39,29 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
 }  // namespace
 
 struct Collective::Impl {
-  GroupAlgorithm algorithm;
-  std::shared_ptr<GroupQueues> queues;
-  Scope scope;
-  std::shared_ptr<CallBinder> calls;
-  GroupQueues::Added added;
-  ScheduleBinder schedules;
-  PeToPeBinder messages;
+  const std::shared_ptr<const GroupAlgorithm> algorithm;
+  const std::shared_ptr<GroupQueues> queues;
+  const std::shared_ptr<CallBinder> calls;
+  const ScheduleBinder schedules;
+  const PeToPeBinder messages;
+  GroupQueues::Added added{};
   std::vector<std::pair<std::int32_t, std::int32_t>> joined{};  ///< PE to PE: in order
 
-  Impl(AlgorithmEntry entry, std::shared_ptr<GroupQueues> the_queues, Scope the_scope,
+  Impl(std::shared_ptr<const GroupAlgorithm> the_algorithm, std::shared_ptr<GroupQueues> the_queues,
        std::shared_ptr<CallBinder> the_calls)
-      : algorithm(std::move(entry), the_queues->map(), the_queues->group()),
+      : algorithm(std::move(the_algorithm)),
         queues(std::move(the_queues)),
-        scope(the_scope),
-        calls(the_calls ? std::move(the_calls) : std::make_shared<CallBinder>(queues->map(), queues->group(), scope)),
-        schedules(algorithm, *queues, calls->machine()),
+        calls(std::move(the_calls)),
+        schedules(*algorithm, *queues),
         messages(*queues) {}
 
-  Scope tiles() const { return tiles_of(queues->group(), scope); }
-
+  const std::shared_ptr<const Algorithm>& module() const { return algorithm->entry().algorithm; }
   /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
-  const std::vector<std::pair<std::int32_t, std::int32_t>>& links_of(const CallTensors& tensors) const {
+  const std::vector<std::pair<std::int32_t, std::int32_t>>& links_of(BoundCall& call) const {
     try {
-      return pe_messages(queues->map(), queues->group(), *calls->bind(tensors))->links();
+      return pe_messages(queues->map(), queues->group(), call)->links();
     } catch (const Error& error) {
-      throw Error(fmt::format("algorithm '{}' {}", algorithm.name(), error.what()));
+      throw Error(fmt::format("algorithm '{}' {}", algorithm->name(), error.what()));
     }
   }
   PreparedCall prepare(const CallTensors& tensors, BoundCall& bound) const;
@@ -79,66 +76,32 @@ struct Collective::Impl {
   Ps least_time(std::uint16_t sip, std::int64_t bytes) const;
 };
 
-namespace {
-
-/// The names of the first `count` values whose bits are set.
-template <class Enum>
-std::string served(std::uint32_t bits, int count) {
-  std::string list;
-  for (int i = 0; i < count; ++i) {
-    if (bits >> i & 1) list += (list.empty() ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
-  }
-  return list;
+Collective::Collective(std::shared_ptr<const GroupAlgorithm> algorithm, std::shared_ptr<GroupQueues> queues,
+                       std::shared_ptr<CallBinder> calls, BoundCall* first)
+    : impl_(std::make_unique<Impl>(std::move(algorithm), std::move(queues), std::move(calls))) {
+  QueueNeeds needs = impl_->algorithm->needs();
+  const bool messages = impl_->algorithm->kind() == AlgorithmKind::pe_to_pe;
+  if (messages && first != nullptr) needs.links.pes = impl_->joined = impl_->links_of(*first);
+  impl_->added = impl_->queues->add(impl_->algorithm->sips(), needs.directions, needs.links, messages);
 }
-
-constexpr int kScopes = 3;
-
-}  // namespace
-
-void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
-  if (entry.algorithm->operations & bit(op)) return;
-  throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", entry.name, to_string(op),
-                          served<CollectiveOp>(entry.algorithm->operations, kCollectiveOps)));
-}
-
-Collective::Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
-                       const CallTensors* tensors, std::shared_ptr<CallBinder> calls) {
-  const Algorithm& algorithm = *entry.algorithm;
-  if (!(algorithm.scopes & bit(scope))) {
-    throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
-                            served<Scope>(algorithm.scopes, kScopes)));
-  }
-  auto impl = std::make_unique<Impl>(std::move(entry), std::move(queues), scope, std::move(calls));
-  const MachineMap& map = impl->queues->map();
-  QueueNeeds needs = impl->algorithm.needs(map, impl->queues->group(), impl->scope, impl->calls->machine());
-  const bool messages = algorithm.kind() == AlgorithmKind::pe_to_pe;
-  if (messages && tensors != nullptr) needs.links.pes = impl->joined = impl->links_of(*tensors);
-  impl->added = impl->queues->add(impl->algorithm.sips(), needs.directions, needs.links, messages);
-  impl_ = std::move(impl);
-}
-
-Collective::Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
-                       const CallTensors* tensors)
-    : Collective(std::move(entry), std::make_shared<GroupQueues>(map, std::move(group), rings), scope, tensors) {}
 
 Collective::~Collective() = default;
 Collective::Collective(Collective&&) noexcept = default;
 Collective& Collective::operator=(Collective&&) noexcept = default;
 
-const std::string& Collective::name() const { return impl_->algorithm.name(); }
-bool Collective::is_schedule() const { return impl_->algorithm.kind() == AlgorithmKind::schedule; }
+const std::string& Collective::name() const { return impl_->algorithm->name(); }
 const Group& Collective::group() const { return impl_->queues->group(); }
 std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl_->queues->rows(impl_->added, rank); }
 
-bool Collective::has_queues_for(const CallTensors& tensors) const {
-  if (impl_->algorithm.kind() != AlgorithmKind::pe_to_pe) return true;
-  const auto& links = impl_->links_of(tensors);
+bool Collective::has_queues_for(BoundCall& call) const {
+  if (impl_->algorithm->kind() != AlgorithmKind::pe_to_pe) return true;
+  const auto& links = impl_->links_of(call);
   return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
 }
 
-Collective::Launch Collective::bind(const CallTensors& tensors) const {
+Collective::Launch Collective::bind(const CallTensors& tensors, BoundCall& bound) const {
   CollectiveCall call = tensors.call;
-  const AlgorithmEntry& entry = impl_->algorithm.entry();
+  const AlgorithmEntry& entry = impl_->algorithm->entry();
   check_serves(entry, call.op);
   if (entry.schedule && entry.schedule->custom && call.reduce_op == ReduceOp::avg) {
     throw Error(fmt::format("algorithm '{}': its file is custom and does not say what avg divides by", name()));
@@ -146,7 +109,7 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
   if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
     throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
   }
-  const int ranks = impl_->algorithm.sips().ranks;
+  const int ranks = impl_->algorithm->sips().ranks;
   if (call.root < 0 || call.root >= ranks) {
     throw Error(
         fmt::format("{}: root is rank {}; the group has ranks 0 to {}", to_string(call.op), call.root, ranks - 1));
@@ -157,18 +120,17 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
   }
   call.in = tensors.in.base;
   call.out = tensors.out.base;
-  call.scope = impl_->scope;
+  call.scope = impl_->calls->scope();
   call.group = group().id;
   call.ranks.resize(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) call.ranks[static_cast<std::size_t>(r)] = r;
   call.parameters = entry.parameters;
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
-  const std::shared_ptr<BoundCall> bound = impl_->calls->bind(tensors);
-  if (bound->algorithm != name()) bound->use(name(), {});
+  if (bound.algorithm != name()) bound.use(name(), {});
   const std::pair key(tensors.rank, tensors.in.base == tensors.out.base);
-  auto known = bound->prepared.find(key);
-  if (known == bound->prepared.end()) known = bound->prepared.emplace(key, impl_->prepare(tensors, *bound)).first;
+  auto known = bound.prepared.find(key);
+  if (known == bound.prepared.end()) known = bound.prepared.emplace(key, impl_->prepare(tensors, bound)).first;
   const PreparedCall& prepared = known->second;
   Launch launch;
   launch.kernel = impl_->bind_arguments(tensors.rank, tensors.in.base, prepared);
@@ -189,7 +151,7 @@ Collective::Launch Collective::bind(const CallTensors& tensors) const {
 }
 
 PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bound) const {
-  switch (algorithm.kind()) {
+  switch (algorithm->kind()) {
     case AlgorithmKind::schedule:
       return prepare_schedule(tensors, bound);
     case AlgorithmKind::pe_to_pe:
@@ -198,22 +160,22 @@ PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bo
       break;
   }
   if (tensors.in.base != tensors.out.base)
-    throw Error(fmt::format("algorithm '{}' works in place only", algorithm.name()));
+    throw Error(fmt::format("algorithm '{}' works in place only", algorithm->name()));
   return prepare_kernel(tensors);
 }
 
 PreparedCall Collective::Impl::prepare_kernel(const CallTensors& tensors) const {
-  Layout layout(queues->map(), tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
+  Layout layout(queues->map(), calls->tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
   PreparedCall made;
   made.n_elem = layout.n_elem;
   made.cube_w = layout.cube_w;
   made.cube_h = layout.cube_h;
-  made.contributions = algorithm.sips().ranks * layout.cube_w * layout.cube_h;
+  made.contributions = algorithm->sips().ranks * layout.cube_w * layout.cube_h;
   const std::uint16_t sip = sip_of(tensors);
   for (const auto& [unit, work] : layout.work) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  made.program = std::make_shared<LayoutProgram>(algorithm.entry().algorithm, std::move(layout));
+  made.program = std::make_shared<LayoutProgram>(module(), std::move(layout));
   return made;
 }
 
@@ -231,7 +193,7 @@ PreparedCall Collective::Impl::prepare_schedule(const CallTensors& tensors, Boun
     made.targets.push_back({sip, static_cast<std::uint16_t>(cube), static_cast<std::uint16_t>(pe)});
   }
   made.least = least_time(sip, call.to_come);
-  made.program = std::make_shared<StepsProgram<RankCall>>(algorithm.entry().algorithm, std::move(call));
+  made.program = std::make_shared<StepsProgram<RankCall>>(module(), std::move(call));
   return made;
 }
 
@@ -244,18 +206,18 @@ PreparedCall Collective::Impl::prepare_messages(const CallTensors& tensors, Boun
   for (const auto& [unit, steps] : call.steps) {
     made.targets.push_back({sip, static_cast<std::uint16_t>(unit.first), static_cast<std::uint16_t>(unit.second)});
   }
-  made.program = std::make_shared<StepsProgram<PeToPeCall>>(algorithm.entry().algorithm, std::move(call));
+  made.program = std::make_shared<StepsProgram<PeToPeCall>>(module(), std::move(call));
   return made;
 }
 
 BoundKernel Collective::Impl::bind_arguments(int rank, Va in, const PreparedCall& call) const {
-  const KernelArgs& leading = algorithm.entry().algorithm->kernel_args;
+  const KernelArgs& leading = module()->kernel_args;
   std::vector<Argument> arguments(leading.count);
-  leading.call(algorithm.sips().ranks, call.n_elem, call.cube_w, call.cube_h, arguments.data());
+  leading.call(algorithm->sips().ranks, call.n_elem, call.cube_w, call.cube_h, arguments.data());
   arguments.insert(arguments.begin(), Argument(in));
-  for (const std::int32_t value : {rank, algorithm.sips().kind, algorithm.sips().w, algorithm.sips().h})
+  for (const std::int32_t value : {rank, algorithm->sips().kind, algorithm->sips().w, algorithm->sips().h})
     arguments.emplace_back(value);
-  return bind_collective(*algorithm.entry().algorithm, arguments);
+  return bind_collective(*module(), arguments);
 }
 
 /// No kernel of the SIP's ends before all that it is to receive has passed the links to the SIP.

@@ -5,42 +5,32 @@
 #include <vector>
 
 #include "ccl/contract/contract.h"
-#include "ccl/import/entry.h"
 #include "ccl/run/bound_call.h"
+#include "ccl/run/group_algorithm.h"
+#include "ccl/run/group_queues.h"
 #include "ccl/run/queues.h"
 #include "tlm/ext/message.h"
 #include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
 
-class GroupQueues;
-
-/// Throws Error if the algorithm does not serve the operation.
-void check_serves(const AlgorithmEntry& entry, CollectiveOp op);
-
 /// One algorithm bound to machine, group and scope: neighbour tables at set-up, then one kernel per call and rank.
 /// One instance per process group, shared by its ranks. Immutable; takes no simulated time.
 class Collective {
  public:
-  /// `queues`: the group's, shared by its collectives; what this algorithm needs is added to them. Throws Error:
-  /// unsupported topology kind or scope, rings that do not fit.
-  /// `tensors`: the first call. An algorithm that runs PE to PE gets the queues that this call needs; it can serve
-  /// other calls that need no more (has_queues_for). `calls`: the group's, by whom calls are bound to choose among
-  /// algorithms; null: it binds them itself.
-  Collective(AlgorithmEntry entry, std::shared_ptr<GroupQueues> queues, Scope scope,
-             const CallTensors* tensors = nullptr, std::shared_ptr<CallBinder> calls = nullptr);
-  /// With queues of its own.
-  Collective(AlgorithmEntry entry, const MachineMap& map, Group group, Scope scope, RingNumbers& rings,
-             const CallTensors* tensors = nullptr);
+  /// `queues`, `calls`: the group's, shared by its collectives; the queues that this algorithm needs are added to them.
+  /// Throws Error: rings that do not fit. `first`: the first call. An algorithm that runs PE to PE gets the queues that
+  /// this call needs; it can serve other calls that need no more (has_queues_for).
+  Collective(std::shared_ptr<const GroupAlgorithm> algorithm, std::shared_ptr<GroupQueues> queues,
+             std::shared_ptr<CallBinder> calls, BoundCall* first = nullptr);
   ~Collective();
   Collective(Collective&&) noexcept;
   Collective& operator=(Collective&&) noexcept;
 
   const std::string& name() const;  ///< the algorithm's: names launches and the host trace
   const Group& group() const;
-  bool is_schedule() const;  ///< all ranks take part in every call
   /// It has all queues that the call needs. Throws Error where the call cannot run PE to PE, but has to.
-  bool has_queues_for(const CallTensors& tensors) const;
+  bool has_queues_for(BoundCall& call) const;
 
   /// Rows of the neighbour tables of all PEs of group rank `rank`'s SIP that this collective added to its group's, in
   /// (cube, pe, ring) order. Every rank's rows must be installed before any rank launches. Same answer each time.
@@ -60,7 +50,8 @@ class Collective {
   /// must be alike on all ranks, also where a rank has no such tensor (base 0), since both ends of a queue cut messages
   /// by them. Equal tensors: in place. Throws Error: operation, reduce op or dtype not served; shapes or placement that
   /// do not suit the operation.
-  Launch bind(const CallTensors& tensors) const;
+  /// `bound`: the same call, of the group's CallBinder.
+  Launch bind(const CallTensors& tensors, BoundCall& bound) const;
 
  private:
   struct Impl;

@@ -1,37 +1,79 @@
 #include "ccl/run/group_algorithm.h"
 
-#include <utility>
+#include <fmt/format.h>
 
+#include "ccl/contract/error.h"
 #include "ccl/data/layout.h"
 
 namespace kernbench::ccl {
+namespace {
 
-GroupAlgorithm::GroupAlgorithm(AlgorithmEntry entry, const MachineMap& map, const Group& group)
-    : entry_(std::move(entry)), sips_(sip_shape(entry_, map, group)) {}
+constexpr int kScopes = 3;
 
-QueueNeeds GroupAlgorithm::needs(const MachineMap& map, const Group& group, Scope scope,
-                                 const PlanRequest& machine) const {
+/// The names of the first `count` values whose bits are set.
+template <class Enum>
+std::string served(std::uint32_t bits, int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) {
+    if (bits >> i & 1) list += (list.empty() ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
+  }
+  return list;
+}
+
+AlgorithmEntry serving(AlgorithmEntry entry, Scope scope) {
+  if (entry.algorithm->scopes & bit(scope)) return entry;
+  throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
+                          served<Scope>(entry.algorithm->scopes, kScopes)));
+}
+
+}  // namespace
+
+GroupAlgorithm::GroupAlgorithm(AlgorithmEntry entry, const CallBinder& calls)
+    : entry_(serving(std::move(entry), calls.scope())),
+      calls_(calls),
+      sips_(sip_shape(entry_, calls.map(), calls.group())),
+      needs_(find_needs()) {}
+
+QueueNeeds GroupAlgorithm::find_needs() const {
+  const MachineMap& map = calls_.map();
   QueueNeeds needs;
   needs.directions = entry_.algorithm->directions;
-  if (!group.ranks_are_pes()) {
+  if (!calls_.group().ranks_are_pes()) {
     if (map.cubes_per_sip() > 1) needs.directions |= kCubeGrid;                               // copies over cubes
     if (map.pes_per_cube > 1) needs.directions |= lacks_pes(map) ? kLocalPeers : kLocalLine;  // and over PEs
   }
   if (entry_.algorithm->links == nullptr) return needs;
-  PlanRequest request = machine;
-  needs.links.ranks = links(request);
+  needs.links.ranks = links(1, 1);
   if (kind() == AlgorithmKind::kernel) return needs;
-  const Scope tiles = tiles_of(group, scope);
-  if (tiles != Scope::sip) {
-    request.cube_w = map.cube_w;
-    request.cube_h = map.cube_h;
-    needs.links.cubes = links(request);
-  }
-  if (tiles == Scope::pe && map.pes_per_cube > 1) {
-    request.cube_w *= map.pes_per_cube;
-    needs.links.pes = links(request);
-  }
+  const Scope tiles = calls_.tiles();
+  if (tiles != Scope::sip) needs.links.cubes = links(map.cube_w, map.cube_h);
+  if (tiles == Scope::pe && map.pes_per_cube > 1) needs.links.pes = links(map.cube_w * map.pes_per_cube, map.cube_h);
   return needs;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> GroupAlgorithm::links(std::int32_t node_w,
+                                                                         std::int32_t node_h) const {
+  PlanRequest request = seen(calls_.machine());
+  request.cube_w = node_w;
+  request.cube_h = node_h;
+  return entry_.links(std::move(request));
+}
+
+Plan GroupAlgorithm::plan(const PlanRequest& request) const {
+  Plan plan = entry_.plan(seen(request));
+  if (request.op != CollectiveOp::send_recv || request.root < 0) return plan;
+  for (std::int32_t node = 0; node < plan.schedule->nodes; ++node) {
+    const bool idle = plan.schedule->lists(0)[static_cast<std::size_t>(node)].empty();
+    if (node != request.root && node != request.peer && !idle)
+      throw Error(fmt::format("algorithm '{}' passes ranks that make no call", name()));
+  }
+  return plan;
+}
+
+void check_serves(const AlgorithmEntry& entry, CollectiveOp op) {
+  if (entry.algorithm->operations & bit(op)) return;
+  throw Error(fmt::format("algorithm '{}' does not serve {}; it serves {}", entry.name, to_string(op),
+                          served<CollectiveOp>(entry.algorithm->operations, kCollectiveOps)));
 }
 
 }  // namespace kernbench::ccl

@@ -6,8 +6,8 @@
 
 #include "ccl/contract/plan_request.h"
 #include "ccl/import/entry.h"
+#include "ccl/run/bound_call.h"
 #include "ccl/run/group_queues.h"
-#include "tlm/machine/machine_map.h"
 
 namespace kernbench::ccl {
 
@@ -21,26 +21,33 @@ struct QueueNeeds {
 /// them.
 class GroupAlgorithm {
  public:
-  /// Throws Error if the algorithm does not serve the group's topology, or ranks that are PEs, as a grid or a ring.
-  GroupAlgorithm(AlgorithmEntry entry, const MachineMap& map, const Group& group);
+  /// `calls`: of the group; outlives it. Throws Error if the algorithm does not serve the group's scope or topology.
+  GroupAlgorithm(AlgorithmEntry entry, const CallBinder& calls);
 
   const AlgorithmEntry& entry() const { return entry_; }
   const std::string& name() const { return entry_.name; }
   AlgorithmKind kind() const { return entry_.algorithm->kind(); }
+  bool serves(CollectiveOp op) const { return (entry_.algorithm->operations & bit(op)) != 0; }
   const SipShape& sips() const { return sips_; }
-  /// The request, of the SIPs as they are, with those that the algorithm sees.
+  const QueueNeeds& needs() const { return needs_; }
+  /// A request of the SIPs as they are, with those that the algorithm sees.
   PlanRequest seen(PlanRequest request) const { return sips_.put_into(std::move(request)); }
-  /// As those of AlgorithmEntry, of a request with the SIPs as they are.
-  Plan plan(const PlanRequest& request) const { return entry_.plan(seen(request)); }
-  std::vector<std::pair<std::int32_t, std::int32_t>> links(const PlanRequest& request) const {
-    return entry_.links(seen(request));
-  }
-  /// `machine`: CallBinder::machine().
-  QueueNeeds needs(const MachineMap& map, const Group& group, Scope scope, const PlanRequest& machine) const;
+  /// As AlgorithmEntry::plan, of a request with the SIPs as they are. Throws Error, too, where a transfer between two
+  /// ranks would pass others, which make no call.
+  Plan plan(const PlanRequest& request) const;
+  /// Node pairs that its schedules use, with so many nodes of a rank.
+  std::vector<std::pair<std::int32_t, std::int32_t>> links(std::int32_t node_w, std::int32_t node_h) const;
 
  private:
-  AlgorithmEntry entry_;
-  SipShape sips_;
+  QueueNeeds find_needs() const;
+
+  const AlgorithmEntry entry_;
+  const CallBinder& calls_;
+  const SipShape sips_;
+  const QueueNeeds needs_;
 };
+
+/// Throws Error if the algorithm does not serve the operation.
+void check_serves(const AlgorithmEntry& entry, CollectiveOp op);
 
 }  // namespace kernbench::ccl

@@ -167,6 +167,19 @@ Direction GroupQueues::direction(NodeLevel level, int nodes_per_rank, std::int32
   return Direction::global(static_cast<unsigned>(first + rank * cubes * pes + b));
 }
 
+bool GroupQueues::surely_fit(const MachineMap& map, const Group& group, std::uint32_t directions,
+                             const NodeLinks& links) {
+  std::size_t most = 4 + 4 + map.pes_per_cube;  // directions of a grid, and PEs of a cube
+  if (directions & kGlobalPeers) most += group.sips.size();
+  for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
+    std::map<std::int32_t, std::size_t> degrees;
+    std::size_t degree = 0;
+    for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
+    most += degree;
+  }
+  return most * group.queue.ring_bytes() <= ring_memory(map, group.queue.memory, PeCoord{}).bytes;
+}
+
 GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links,
                                     bool sparing) {
   Added added;

@@ -39,6 +39,9 @@ class GroupQueues {
   /// Throws Error: no rank, a SIP that does not exist or stands in the group twice, rings without a slot.
   GroupQueues(const MachineMap& map, Group group, RingNumbers& rings);
 
+  /// Whether the queues of an algorithm fit for certain, which is soon known: by their number at most.
+  static bool surely_fit(const MachineMap& map, const Group& group, std::uint32_t directions, const NodeLinks& links);
+
   const MachineMap& map() const { return map_; }
   const Group& group() const { return group_; }
 

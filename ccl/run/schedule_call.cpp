@@ -8,7 +8,6 @@
 #include "ccl/contract/call_keys.h"
 #include "ccl/run/call_program.h"
 #include "ccl/schedule/check.h"
-#include "ccl/schedule/level_cost.h"
 #include "ccl/schedule/plan.h"
 
 namespace kernbench::ccl {
@@ -39,9 +38,7 @@ void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest&
   if (!entry.is_built_in() && !entry.schedule) {  // files are proved as they are read
     try {
       check(schedule);
-      PlanRequest any = machine_;
-      set_nodes(any, request.cube_w, request.cube_h);
-      check_declared(schedule, algorithm_.links(any));
+      check_declared(schedule, algorithm_.links(request.cube_w, request.cube_h));
     } catch (const Error& error) {
       throw Error(
           fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry.name, entry.module, error.what()));

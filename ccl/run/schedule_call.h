@@ -39,9 +39,8 @@ struct RankCall {
 /// Binds calls to the schedules that one algorithm makes for them.
 class ScheduleBinder {
  public:
-  /// `machine`: CallBinder::machine(). All outlive it.
-  ScheduleBinder(const GroupAlgorithm& algorithm, const GroupQueues& queues, const PlanRequest& machine)
-      : algorithm_(algorithm), queues_(queues), machine_(machine) {}
+  /// They outlive it.
+  ScheduleBinder(const GroupAlgorithm& algorithm, const GroupQueues& queues) : algorithm_(algorithm), queues_(queues) {}
 
   /// Throws Error where the operation does not suit shapes and placement, or the schedule needs more slots.
   RankCall bind(const CallTensors& tensors, BoundCall& call) const;
@@ -54,7 +53,6 @@ class ScheduleBinder {
 
   const GroupAlgorithm& algorithm_;
   const GroupQueues& queues_;
-  const PlanRequest& machine_;
 };
 
 }  // namespace kernbench::ccl

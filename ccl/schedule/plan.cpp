@@ -131,8 +131,10 @@ Cut cut_pieces(double part_bytes, std::int64_t limit, int most) {
   return {static_cast<int>((needed + rounds - 1) / rounds), rounds};
 }
 
-Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, std::int64_t rounds,
-               const std::function<Schedule(int lambda)>& build) {
+namespace {
+
+std::shared_ptr<const Schedule> fitting_schedule(const char* algorithm, const PlanRequest& request, int lambda,
+                                                 const std::function<Schedule(int lambda)>& build) {
   auto schedule = std::make_shared<Schedule>(build(lambda));
   while (schedule->slots() > request.slots && lambda > 0) *schedule = build(--lambda);
   if (schedule->slots() > request.slots) {
@@ -140,8 +142,19 @@ Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, st
         fmt::format("algorithm '{}' needs queues of {} slots, not {}", algorithm, schedule->slots(), request.slots));
   }
   schedule->algorithm = algorithm;
+  return schedule;
+}
+
+Plan estimated(std::shared_ptr<const Schedule> schedule, const PlanRequest& request, std::int64_t rounds) {
   const Estimate takes = estimate(*schedule, request, rounds);
   return {std::move(schedule), rounds, takes.seconds, takes.at_least};
+}
+
+}  // namespace
+
+Plan plan_with(const char* algorithm, const PlanRequest& request, int lambda, std::int64_t rounds,
+               const std::function<Schedule(int lambda)>& build) {
+  return estimated(fitting_schedule(algorithm, request, lambda, build), request, rounds);
 }
 
 void require_slots(const Schedule& schedule, std::int64_t slots, const std::string& whose) {
@@ -159,28 +172,26 @@ Plan plan_with(std::shared_ptr<const Schedule> schedule, const PlanRequest& requ
   require_slots(
       *schedule, request.slots,
       whose.empty() ? fmt::format("algorithm '{}'", schedule->algorithm) : whose);  // its estimate might wait for ever
-  const Estimate takes = estimate(*schedule, request, 1);
-  return {std::move(schedule), 1, takes.seconds, takes.at_least};
+  return estimated(std::move(schedule), request, 1);
 }
 
 Plan plan_rounds(const char* algorithm, const PlanRequest& request, int columns,
                  const std::function<Schedule(int lambda)>& build) {
   const std::int64_t limit = message_limit(request, request.slot_bytes);
   const int lambda = choose_lambda(request, request.sip, static_cast<double>(limit) * columns);
-  Plan plan = plan_with(algorithm, request, lambda, 1, build);
-  const double unit = lane_bytes(request) / plan.schedule->units;
+  std::shared_ptr<const Schedule> schedule = fitting_schedule(algorithm, request, lambda, build);
+  const double unit = lane_bytes(request) / schedule->units;
   const int half = std::max(request.slots / 2 - 1, 1);
   if (request.cubes() == 1 && lambda > half && unit >= kManyRounds * static_cast<double>(limit)) {
-    plan = plan_with(algorithm, request, half, 1, build);
+    schedule = fitting_schedule(algorithm, request, half, build);
   }
   const auto least = std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(unit / static_cast<double>(limit))), 1);
-  const Estimate takes = estimate(*plan.schedule, request, least);
-  plan = {std::move(plan.schedule), least, takes.seconds, takes.at_least};
+  Plan plan = estimated(schedule, request, least);
   if (request.parameters.count("chunk_bytes") && request.parameters.at("chunk_bytes") > 0) return plan;
   for (std::int64_t rounds = least * 2; unit / static_cast<double>(rounds) >= kLeastPiece / 4; rounds *= 2) {
-    const Estimate halved = estimate(*plan.schedule, request, rounds);
-    if (halved.seconds >= plan.seconds * (plan.schedule->variants.empty() ? 1 : kWorthHalving)) break;
-    plan = {std::move(plan.schedule), rounds, halved.seconds, halved.at_least};
+    Plan halved = estimated(schedule, request, rounds);
+    if (halved.seconds >= plan.seconds * (schedule->variants.empty() ? 1 : kWorthHalving)) break;
+    plan = std::move(halved);
   }
   return plan;
 }

@@ -27,33 +27,34 @@ std::string reason(const std::vector<Candidate>& candidates, CollectiveOp op, st
 
 }  // namespace
 
-Chooser::Chooser(const Registry& registry, const MachineMap& map, const Group& group, Scope scope,
-                 const Parameters& parameters, std::shared_ptr<CallBinder> calls)
+Chooser::Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters)
     : registry_(registry),
-      map_(map),
-      group_(group),
-      scope_(scope),
-      calls_(calls ? std::move(calls) : std::make_shared<CallBinder>(map, group, scope)),
-      contenders_(contenders(registry, map, group, scope, parameters, calls_->machine(), problems_)),
-      tuned_(tuned_times(registry, map, group, scope)) {
+      calls_(std::move(calls)),
+      contenders_(contenders(registry, parameters, *calls_, problems_)),
+      tuned_(tuned_times(registry, *calls_)) {
   estimates_[AlgorithmKind::schedule] = plan_times();
-  estimates_[AlgorithmKind::pe_to_pe] = message_times(map, group, calls_->machine());
+  estimates_[AlgorithmKind::pe_to_pe] = message_times(*calls_);
 }
 
-std::shared_ptr<const Choice> Chooser::choose(const CallTensors& tensors, std::uint64_t bytes) {
-  BoundCall& call = *calls_->bind(tensors);
+std::shared_ptr<const Choice> Chooser::choose(BoundCall& call, std::uint64_t bytes) {
   if (!call.choice) call.choice = std::make_shared<Choice>(decide(call, bytes));
   return call.choice;
 }
 
-std::shared_ptr<const Choice> Chooser::choose_other(const CallTensors& tensors, std::uint64_t bytes,
-                                                    const std::string& why) {
-  BoundCall& call = *calls_->bind(tensors);
+std::shared_ptr<const Choice> Chooser::choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why) {
   Choice& choice = *call.choice;
-  choice.candidates.front().unfit = without_name(why, choice.algorithm);
+  const std::string reason = without_name(why, choice.algorithm);
+  choice.candidates.front().unfit = reason;
+  // Queues stay: they will not fit later either, but for those of other messages.
+  if (choice.runs->kind() != AlgorithmKind::pe_to_pe) named(choice.algorithm).unfit = reason;
   std::rotate(choice.candidates.begin(), std::next(choice.candidates.begin()), choice.candidates.end());
   take_first(choice, call, bytes);
+  call.use(choice.algorithm, {});
   return call.choice;
+}
+
+Contender& Chooser::named(const std::string& name) {
+  return *std::find_if(contenders_.begin(), contenders_.end(), [&](const Contender& c) { return c.name == name; });
 }
 
 Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
@@ -85,26 +86,25 @@ Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
 std::string Chooser::unfit(const Contender& contender, const BoundCall& call) {
   if (!contender.algorithm) return contender.unfit;
   const CollectiveOp op = call.tensors.call.op;
-  if ((contender.algorithm->entry().algorithm->operations & bit(op)) == 0)
-    return fmt::format("does not serve {}", to_string(op));
+  if (!contender.algorithm->serves(op)) return fmt::format("does not serve {}", to_string(op));
   if (!contender.unfit.empty()) return contender.unfit;
   if (contender.algorithm->kind() != AlgorithmKind::kernel) return call.refusal;
   return call.in_place ? "" : "works in place only";
 }
 
-void Chooser::take_first(Choice& choice, const BoundCall& call, std::uint64_t bytes) const {
+void Chooser::take_first(Choice& choice, const BoundCall& call, std::uint64_t bytes) {
   const CollectiveOp op = call.tensors.call.op;
   if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
     if (!call.refusal.empty()) throw Error(call.refusal);
     std::string all;
     for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
+    const std::size_t sips = calls_->group().sips.size();
     throw Error(fmt::format("no algorithm serves {} with scope {} on {} SIP{} ({}):{}", to_string(op),
-                            to_string(scope_), group_.sips.size(), group_.sips.size() == 1 ? "" : "s",
-                            to_string(map_.sip_topology), all));
+                            to_string(calls_->scope()), sips, sips == 1 ? "" : "s",
+                            to_string(calls_->map().sip_topology), all));
   }
   choice.algorithm = choice.candidates.front().name;
-  const auto named = [&](const Contender& c) { return c.name == choice.algorithm; };
-  choice.entry = &std::find_if(contenders_.begin(), contenders_.end(), named)->algorithm->entry();
+  choice.runs = named(choice.algorithm).algorithm;
   choice.why = reason(choice.candidates, op, bytes);
 }
 

@@ -16,10 +16,10 @@
 namespace kernbench::ccl {
 
 struct Choice {
-  std::string algorithm;                  ///< entry of ccl.yaml
-  const AlgorithmEntry* entry = nullptr;  ///< that entry, of the Chooser
-  std::string why;                        ///< in words
-  std::vector<Candidate> candidates;      ///< the choice first, then by time; those that cannot at the end
+  std::string algorithm;                         ///< entry of ccl.yaml
+  std::shared_ptr<const GroupAlgorithm> runs{};  ///< that entry
+  std::string why;                               ///< in words
+  std::vector<Candidate> candidates;             ///< the choice first, then by time; those that cannot at the end
 };
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. A time is
@@ -27,35 +27,32 @@ struct Choice {
 /// there is no other, the default algorithm first. One for each process group.
 class Chooser {
  public:
-  /// Loads all entries. `registry`, `map` and `group` outlive it. `parameters` replace those of ccl.yaml; an algorithm
-  /// that does not have one of these is no candidate. `calls`: binds calls for the group, so that the call bound for
-  /// the choice is the one that runs; null: the Chooser has its own.
-  Chooser(const Registry& registry, const MachineMap& map, const Group& group, Scope scope = Scope::sip,
-          const Parameters& parameters = {}, std::shared_ptr<CallBinder> calls = nullptr);
+  /// Loads all entries. `registry` and what `calls` knows outlive it. `calls`: of the group. `parameters` replace those
+  /// of ccl.yaml; an algorithm that does not have one of these is no candidate.
+  Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters = {});
 
   /// Throws ConfigError: all that is wrong with entries that cannot be loaded. No call takes such a one.
   void check_loaded() const { problems_.throw_if_any(); }
-  /// The same for calls of one shape, on all ranks, while their BoundCall is kept: the choice is kept there, with the
-  /// plan, which runs. `bytes`: S as in nccl-tests. Throws Error if no algorithm serves the call.
-  std::shared_ptr<const Choice> choose(const CallTensors& tensors, std::uint64_t bytes);
-  /// Marks the algorithm that was chosen for these tensors as unfit, `why` to be read behind its name, and takes the
-  /// next one: what choose() gave for it is changed. Throws Error if there is none. REQUIRES: choose(...) before.
-  std::shared_ptr<const Choice> choose_other(const CallTensors& tensors, std::uint64_t bytes, const std::string& why);
+  /// Kept in the call, with the plan, which runs; so it is the same for calls of one shape, on all ranks. `bytes`: S as
+  /// in nccl-tests. Throws Error if no algorithm serves the call.
+  std::shared_ptr<const Choice> choose(BoundCall& call, std::uint64_t bytes);
+  /// The queues of the algorithm that was chosen do not fit beside those that are there: it is unfit, `why` to be read
+  /// behind its name, and the next one is taken. What choose() gave is changed. Throws Error if there is none.
+  /// REQUIRES: choose(call, bytes) before.
+  std::shared_ptr<const Choice> choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why);
 
  private:
   Choice decide(BoundCall& call, std::uint64_t bytes);
   /// Why a contender cannot do it; empty: it may.
   static std::string unfit(const Contender& contender, const BoundCall& call);
   /// Takes the first of its candidates. Throws Error if that cannot.
-  void take_first(Choice& choice, const BoundCall& call, std::uint64_t bytes) const;
+  void take_first(Choice& choice, const BoundCall& call, std::uint64_t bytes);
+  Contender& named(const std::string& name);
 
   const Registry& registry_;
-  const MachineMap& map_;
-  const Group& group_;
-  const Scope scope_;
   const std::shared_ptr<CallBinder> calls_;
   Problems problems_;
-  const std::vector<Contender> contenders_;
+  std::vector<Contender> contenders_;
   const std::unique_ptr<TimeSource> tuned_;
   std::map<AlgorithmKind, std::unique_ptr<TimeSource>> estimates_;  ///< of kernels nothing is known
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bitset>
-#include <map>
 #include <utility>
 
 namespace kernbench::ccl {
@@ -20,35 +19,27 @@ AlgorithmEntry load(const Registry& registry, const std::string& name, int ranks
   }
 }
 
-/// Tries an algorithm's queues, where they might be too many. Throws Error if they do not fit.
-void check_queues(const QueueNeeds& needs, const SipShape& sips, const MachineMap& map, const Group& group) {
-  std::size_t most = 4 + 4 + map.pes_per_cube;  // directions of a grid, and PEs of a cube
-  if (needs.directions & kGlobalPeers) most += group.sips.size();
-  for (const auto* pairs : {&needs.links.ranks, &needs.links.cubes, &needs.links.pes}) {
-    std::map<std::int32_t, std::size_t> degrees;
-    std::size_t degree = 0;
-    for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
-    most += degree;
-  }
-  if (most * group.queue.ring_bytes() <= ring_memory(map, group.queue.memory, PeCoord{}).bytes) return;
+/// Throws Error if an algorithm's queues do not fit even on their own.
+void check_queues(const GroupAlgorithm& algorithm, const CallBinder& calls) {
+  const QueueNeeds& needs = algorithm.needs();
+  if (GroupQueues::surely_fit(calls.map(), calls.group(), needs.directions, needs.links)) return;
   RingNumbers rings;
-  GroupQueues(map, group, rings).add(sips, needs.directions, needs.links);
+  GroupQueues(calls.map(), calls.group(), rings).add(algorithm.sips(), needs.directions, needs.links);
 }
 
 }  // namespace
 
-std::vector<Contender> contenders(const Registry& registry, const MachineMap& map, const Group& group, Scope scope,
-                                  const Parameters& parameters, const PlanRequest& machine, Problems& problems) {
+std::vector<Contender> contenders(const Registry& registry, const Parameters& parameters, const CallBinder& calls,
+                                  Problems& problems) {
+  const int ranks = static_cast<int>(calls.group().sips.size());
   std::vector<Contender> all;
   for (const std::string& name : registry.names()) {
     Contender& one = all.emplace_back(Contender{name});
     one.unfit = attempt(name, [&] {
-      AlgorithmEntry entry = load(registry, name, static_cast<int>(group.sips.size()), problems);
+      AlgorithmEntry entry = load(registry, name, ranks, problems);
       override_parameters(entry, parameters);
-      one.algorithm.emplace(std::move(entry), map, group);
-      if ((one.algorithm->entry().algorithm->scopes & bit(scope)) == 0)
-        throw Error(fmt::format("does not serve scope {}", to_string(scope)));
-      check_queues(one.algorithm->needs(map, group, scope, machine), one.algorithm->sips(), map, group);
+      one.algorithm = std::make_shared<const GroupAlgorithm>(std::move(entry), calls);
+      check_queues(*one.algorithm, calls);
     });
   }
   const auto topologies = [](const Contender& c) {

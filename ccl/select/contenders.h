@@ -1,8 +1,8 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <memory>
 #include <new>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,15 +17,15 @@ namespace kernbench::ccl {
 /// An entry of ccl.yaml among which `auto` chooses for one process group.
 struct Contender {
   std::string name;
-  std::optional<GroupAlgorithm> algorithm{};  ///< none: it cannot be loaded, or is for other topologies
-  std::string unfit{};                        ///< why it serves no call of the group; empty: it does
+  std::shared_ptr<const GroupAlgorithm> algorithm{};  ///< null: it cannot be loaded, or is for other groups
+  std::string unfit{};                                ///< why it serves no call of the group; empty: it does
 };
 
 /// All entries, those for few topologies first: what was made for this one may be good. `parameters` replace those of
-/// ccl.yaml; an algorithm that does not have one of these is unfit. `machine`: CallBinder::machine(). What is wrong
-/// with entries that cannot be loaded goes into `problems`.
-std::vector<Contender> contenders(const Registry& registry, const MachineMap& map, const Group& group, Scope scope,
-                                  const Parameters& parameters, const PlanRequest& machine, Problems& problems);
+/// ccl.yaml; an algorithm that does not have one of these is unfit. `calls`: of the group. What is wrong with entries
+/// that cannot be loaded goes into `problems`.
+std::vector<Contender> contenders(const Registry& registry, const Parameters& parameters, const CallBinder& calls,
+                                  Problems& problems);
 
 /// An error's text without the name of its algorithm, behind which it is to stand.
 std::string without_name(const std::string& text, const std::string& algorithm);

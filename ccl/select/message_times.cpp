@@ -130,8 +130,8 @@ class MessageLoads {
 
 class MessageTimes final : public TimeSource {
  public:
-  MessageTimes(const MachineMap& map, const Group& group, const PlanRequest& machine)
-      : map_(map), group_(group), machine_(machine) {}
+  explicit MessageTimes(const CallBinder& calls)
+      : map_(calls.map()), group_(calls.group()), machine_(calls.machine()) {}
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
     const int ranks = static_cast<int>(group_.sips.size());
@@ -159,8 +159,6 @@ class MessageTimes final : public TimeSource {
 
 }  // namespace
 
-std::unique_ptr<TimeSource> message_times(const MachineMap& map, const Group& group, const PlanRequest& machine) {
-  return std::make_unique<MessageTimes>(map, group, machine);
-}
+std::unique_ptr<TimeSource> message_times(const CallBinder& calls) { return std::make_unique<MessageTimes>(calls); }
 
 }  // namespace kernbench::ccl

@@ -1,17 +1,7 @@
-#include "ccl/contract/error.h"
 #include "ccl/select/source.h"
 
 namespace kernbench::ccl {
 namespace {
-
-/// Throws Error where a schedule of two ranks needs others, which make no call.
-void check_transfer(const Schedule& schedule, const PlanRequest& request) {
-  if (request.op != CollectiveOp::send_recv || request.root < 0) return;
-  for (std::int32_t node = 0; node < schedule.nodes; ++node) {
-    if (node != request.root && node != request.peer && !schedule.lists(0)[static_cast<std::size_t>(node)].empty())
-      throw Error("passes ranks that make no call");
-  }
-}
 
 class PlanTimes final : public TimeSource {
  public:
@@ -22,7 +12,6 @@ class PlanTimes final : public TimeSource {
     request.most_seconds = query.most_seconds;
     candidate.plan = algorithm.plan(request);
     const Plan& plan = candidate.plan;
-    check_transfer(*plan.schedule, request);
     candidate.ns = plan.seconds * 1e9;
     candidate.at_least = plan.at_least;
     candidate.periodic = plan.schedule->period > 0;

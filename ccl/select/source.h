@@ -29,12 +29,11 @@ class TimeSource {
 // What they are given outlives them.
 
 /// Measured times: those of ccl.yaml, else those that ship.
-std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const MachineMap& map, const Group& group,
-                                        Scope scope);
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls);
 /// Of schedules: what estimate() makes of their plan.
 std::unique_ptr<TimeSource> plan_times();
 /// Of calls that run PE to PE: the latency of the farthest message (load, way, store), and what the busiest of the PEs,
-/// columns of cubes and links between SIPs does meanwhile. `machine`: CallBinder::machine().
-std::unique_ptr<TimeSource> message_times(const MachineMap& map, const Group& group, const PlanRequest& machine);
+/// columns of cubes and links between SIPs does meanwhile.
+std::unique_ptr<TimeSource> message_times(const CallBinder& calls);
 
 }  // namespace kernbench::ccl

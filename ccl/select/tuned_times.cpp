@@ -20,8 +20,10 @@ bool spread_over_all(const LaunchMessage::TensorArg& tensor, const MachineMap& m
   return shards == std::min<std::int64_t>(tensor.shape.cols, map.pes_per_sip());
 }
 
-/// The same on all ranks: of what only the root has nothing is asked.
+/// The same on all ranks: of what only the root has nothing is asked. A send_recv is measured from each rank to the
+/// next.
 bool lies_as_measured(const CallTensors& tensors, const MachineMap& map) {
+  if (tensors.call.op == CollectiveOp::send_recv && (tensors.is_transfer() || tensors.peer != 1)) return false;
   const auto fits = [&](const LaunchMessage::TensorArg& t) { return t.shards.empty() || spread_over_all(t, map); };
   const OperationFacts& op = facts_of(tensors.call.op);
   return (op.whole_in() || fits(tensors.in)) && ((op.rooted() && !op.whole_in()) || fits(tensors.out));
@@ -29,11 +31,11 @@ bool lies_as_measured(const CallTensors& tensors, const MachineMap& map) {
 
 class TunedTimes final : public TimeSource {
  public:
-  TunedTimes(const Registry& registry, const MachineMap& map, const Group& group, Scope scope)
+  TunedTimes(const Registry& registry, const CallBinder& calls)
       : registry_(registry),
-        map_(map),
-        scope_(scope),
-        whole_(group.sips.size() == map.sips && !group.ranks_are_pes()) {}
+        map_(calls.map()),
+        scope_(calls.scope()),
+        whole_(calls.group().sips.size() == map_.sips && !calls.group().ranks_are_pes()) {}
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
     const TunedTable::Row* row = measured(algorithm, query);
@@ -66,9 +68,8 @@ class TunedTimes final : public TimeSource {
 
 }  // namespace
 
-std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const MachineMap& map, const Group& group,
-                                        Scope scope) {
-  return std::make_unique<TunedTimes>(registry, map, group, scope);
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls) {
+  return std::make_unique<TunedTimes>(registry, calls);
 }
 
 }  // namespace kernbench::ccl

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ccl/select/registry.h"
+#include "tests/ccl/lone_collective.h"
 
 namespace kernbench::test {
 namespace {
@@ -46,7 +47,7 @@ std::string run_all_reduce(const MachineMap& map, const AllReduceCase& c) {
   ccl::RingNumbers rings;
   std::vector<std::uint16_t> sips(map.sips);
   for (std::uint16_t s = 0; s < map.sips; ++s) sips[s] = s;
-  ccl::Collective collective(ccl::Registry().load(c.algorithm, c.parameters), map, {0, sips, c.queue}, c.scope, rings);
+  LoneCollective collective(ccl::Registry().load(c.algorithm, c.parameters), map, {0, sips, c.queue}, c.scope, rings);
   FakeMachine machine(map, collective);
   std::vector<ccl::Collective::Launch> launches;
   std::vector<std::vector<TensorShard>> placed;

@@ -2,6 +2,7 @@
 
 #include "ccl/select/registry.h"
 #include "tests/ccl/all_reduce_case.h"
+#include "tests/ccl/lone_collective.h"
 
 namespace kernbench::test {
 namespace {
@@ -188,8 +189,8 @@ TEST(AllReduce, MovesEveryElementTwiceBetweenContributors) {
       ccl::RingNumbers rings;
       std::vector<std::uint16_t> all;
       for (std::uint16_t s = 0; s < sips.count; ++s) all.push_back(s);
-      const ccl::Collective collective(ccl::Registry().load(algorithm, {{"chunk_bytes", 8}}), map, {0, all, {4, 8}},
-                                       Scope::sip, rings);
+      const LoneCollective collective(ccl::Registry().load(algorithm, {{"chunk_bytes", 8}}), map, {0, all, {4, 8}},
+                                      Scope::sip, rings);
       FakeMachine machine(map, collective);
       std::vector<ccl::Collective::Launch> launches;
       constexpr std::int64_t kCount = 96;  // of f64: one element is a message

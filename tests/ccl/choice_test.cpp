@@ -84,17 +84,31 @@ ccl::CallTensors tensors_of(const MachineMap& map, CollectiveOp op, std::uint64_
           over_all_pes(map, facts.longer_in() ? cols / map.sips : cols), map.sips};
 }
 
-std::shared_ptr<const ccl::Choice> choose(ccl::Chooser& chooser, const MachineMap& map, CollectiveOp op,
-                                          std::uint64_t bytes) {
-  return chooser.choose(tensors_of(map, op, bytes), bytes);
-}
+/// A chooser of its own for a group.
+class LoneChooser {
+ public:
+  LoneChooser(const ccl::Registry& registry, const MachineMap& map, const ccl::Group& group, Scope scope = Scope::sip)
+      : map_(map), calls_(std::make_shared<ccl::CallBinder>(map, group, scope)), chooser_(registry, calls_) {}
+  std::shared_ptr<const ccl::Choice> choose(const ccl::CallTensors& tensors, std::uint64_t bytes) {
+    return chooser_.choose(*calls_->bind(tensors), bytes);
+  }
+  std::shared_ptr<const ccl::Choice> choose(CollectiveOp op, std::uint64_t bytes) {
+    return choose(tensors_of(map_, op, bytes), bytes);
+  }
+  const std::shared_ptr<ccl::CallBinder>& calls() const { return calls_; }
+
+ private:
+  const MachineMap& map_;
+  const std::shared_ptr<ccl::CallBinder> calls_;
+  ccl::Chooser chooser_;
+};
 
 TEST(Choice, TakesTheTunedTimesAndAPowerOfTheSizeBetweenThem) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(map);
-  ccl::Chooser chooser(registry, map, group);
-  const auto choose = [&](std::uint64_t bytes) { return *test::choose(chooser, map, CollectiveOp::all_reduce, bytes); };
+  LoneChooser chooser(registry, map, group);
+  const auto choose = [&](std::uint64_t bytes) { return *chooser.choose(CollectiveOp::all_reduce, bytes); };
   EXPECT_EQ(choose(1024).algorithm, "one");
   EXPECT_EQ(choose(16'384).algorithm, "two");
   // `one` grows with the size, `two` with its fourth root: 100 (n / 1024) and 400 (n / 1024)^(1/4) meet at 6502 B.
@@ -126,7 +140,7 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(map);
   const auto measured = [&](const LaunchMessage::TensorArg& lies) {
-    ccl::Chooser chooser(registry, map, group);
+    LoneChooser chooser(registry, map, group);
     CollectiveCall call;
     call.op = CollectiveOp::all_reduce;
     call.dtype = DType::f16;
@@ -146,11 +160,11 @@ TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
                    other = make_map(SipTopology::ring_1d, 5, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of(ccl_yaml(map));
   const ccl::Group group = everybody(other);
-  ccl::Chooser chooser(registry, other, group);
-  EXPECT_FALSE(choose(chooser, other, CollectiveOp::all_reduce, 4096)->candidates[0].measured);
+  LoneChooser chooser(registry, other, group);
+  EXPECT_FALSE(chooser.choose(CollectiveOp::all_reduce, 4096)->candidates[0].measured);
   const ccl::Group here = everybody(map);
-  ccl::Chooser same(registry, map, here);
-  EXPECT_FALSE(choose(same, map, CollectiveOp::all_reduce, 1 << 20)->candidates[0].measured);
+  LoneChooser same(registry, map, here);
+  EXPECT_FALSE(same.choose(CollectiveOp::all_reduce, 1 << 20)->candidates[0].measured);
 }
 
 TEST(Choice, AFingerprintTellsMachinesApart) {
@@ -167,8 +181,8 @@ TEST(Choice, QueuesThatDoNotFitTheirMemoryAreRefused) {
   map.tcm.bytes = 3 * group.queue.ring_bytes();  // two neighbours fit, seven partners do not
   const ccl::Registry registry =
       registry_of("algorithms: { far: { module: kernbench.ccl.direct }, near: { module: kernbench.ccl.ring } }\n");
-  ccl::Chooser chooser(registry, map, group);
-  const ccl::Choice choice = *choose(chooser, map, CollectiveOp::all_gather, 4096);
+  LoneChooser chooser(registry, map, group);
+  const ccl::Choice choice = *chooser.choose(CollectiveOp::all_gather, 4096);
   EXPECT_EQ(choice.algorithm, "near");
   EXPECT_THAT(choice.candidates[1].unfit,
               HasSubstr("7 IPCQ rings of 4 x 4096 B need 114688 B of TCM, which has 49152 B"));
@@ -179,17 +193,17 @@ TEST(Choice, SeveralRoundsOfBundlesAreOnlyForThoseWhoHaveNothingElse) {
   const MachineMap map = make_map(SipTopology::fully_connected, 8, 0, 0, 4, 4, 8);
   const ccl::Registry all, alone = registry_of("algorithms: {f: {module: kernbench.ccl.funnel}}\n");
   const ccl::Group group = everybody(map);
-  ccl::Chooser chooser(all, map, group);
+  LoneChooser chooser(all, map, group);
   const auto unfit_of = [&](std::uint64_t bytes) {
-    const ccl::Choice choice = *choose(chooser, map, CollectiveOp::reduce_scatter, bytes);
+    const ccl::Choice choice = *chooser.choose(CollectiveOp::reduce_scatter, bytes);
     const auto funnel = std::find_if(choice.candidates.begin(), choice.candidates.end(),
                                      [](const ccl::Candidate& c) { return c.name == "funnel"; });
     return funnel->unfit;
   };
   EXPECT_EQ(unfit_of(128 << 10), "");
   EXPECT_EQ(unfit_of(16 << 20), "sends bundles, which is for little data");
-  ccl::Chooser only(alone, map, group);
-  EXPECT_EQ(choose(only, map, CollectiveOp::reduce_scatter, 16 << 20)->algorithm, "f");
+  LoneChooser only(alone, map, group);
+  EXPECT_EQ(only.choose(CollectiveOp::reduce_scatter, 16 << 20)->algorithm, "f");
 }
 
 /// Columns over the PEs of a SIP of two cubes of two, `cols` f16 in all.
@@ -211,7 +225,7 @@ TEST(Choice, WhatRunsPeToPeTakesItsFarthestMessageAndItsBusiestLink) {
     call.op = CollectiveOp::all_gather;
     call.dtype = DType::f16;
     const ccl::CallTensors tensors{call, columns_over(cols), columns_over(4 * cols), 4};
-    return ccl::Chooser(registry, map, group)
+    return LoneChooser(registry, map, group)
         .choose(tensors, static_cast<std::uint64_t>(8 * cols))
         ->candidates.front()
         .ns;
@@ -230,8 +244,8 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 2, 1, 2);
   const ccl::Registry registry;
   const ccl::Group group = everybody(map);
-  const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
-  ccl::Chooser chooser(registry, map, group, Scope::sip, {}, calls);
+  LoneChooser chooser(registry, map, group);
+  const std::shared_ptr<ccl::CallBinder>& calls = chooser.calls();
   CollectiveCall call;
   call.op = CollectiveOp::reduce;
   ccl::CallTensors tensors{call, columns_over(4096), columns_over(4096), 4};
@@ -242,11 +256,11 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   EXPECT_EQ(bound->algorithm, choice->algorithm);
   ccl::RingNumbers rings;
   const auto queues = std::make_shared<ccl::GroupQueues>(map, group, rings);
-  const ccl::Collective collective(*choice->entry, queues, Scope::sip, &tensors, calls);
+  const ccl::Collective collective(choice->runs, queues, calls, bound.get());
   for (int rank = 0; rank < 4; ++rank) {
     LaunchMessage::TensorArg in = tensors.in;  // in place on the root alone
     if (rank == 0) in.base = tensors.out.base = 0x1000;
-    collective.bind({call, in, tensors.out, 4, rank});
+    collective.bind({call, in, tensors.out, 4, rank}, *bound);
     EXPECT_EQ(calls->bind({call, in, tensors.out, 4, rank}), bound) << rank;
     EXPECT_EQ(bound->ready->schedule, planned) << rank;
   }
@@ -260,8 +274,8 @@ TEST(Choice, RanksThatArePesPlanOnce) {
   group.pes = ccl::rank_pes(map, 8);
   group.sips.clear();
   for (const PeCoord& pe : group.pes) group.sips.push_back(pe.sip);
-  const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
-  ccl::Chooser chooser(registry, map, group, Scope::sip, {}, calls);
+  LoneChooser chooser(registry, map, group);
+  const std::shared_ptr<ccl::CallBinder>& calls = chooser.calls();
   CollectiveCall call;
   call.op = CollectiveOp::reduce;
   std::shared_ptr<const ccl::Choice> choice;
@@ -306,7 +320,7 @@ TEST(Choice, WhatTwoRanksDoPassesNoOther) {
   const MachineMap map = make_map(SipTopology::ring_1d, 6, 0, 0, 1, 1, 1);
   const ccl::Registry registry;
   const ccl::Group group = everybody(map);
-  ccl::Chooser chooser(registry, map, group);
+  LoneChooser chooser(registry, map, group);
   CollectiveCall call;
   call.op = CollectiveOp::send_recv;
   call.to = 3;
@@ -321,6 +335,52 @@ TEST(Choice, WhatTwoRanksDoPassesNoOther) {
   }
 }
 
+/// A send_recv is measured from every rank to the next: that says nothing of a transfer between two ranks, nor of one
+/// over a greater distance.
+TEST(Choice, MeasuredTransfersAreThoseToTheNextRank) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 6, 0, 0, 1, 1, 1);
+  ccl::TunedTable table;
+  table.add({ccl::machine_key(map), CollectiveOp::send_recv, Scope::sip, {4096}, {{"ring", {10}}, {"direct", {20}}}});
+  const ccl::Registry registry = registry_of(
+      "algorithms: { ring: { module: kernbench.ccl.ring }, direct: { module: kernbench.ccl.direct } }\ntuned:\n" +
+      table.yaml());
+  const ccl::Group group = everybody(map);
+  LoneChooser chooser(registry, map, group);
+  const auto choose = [&](int to, int from) {
+    CollectiveCall call;
+    call.op = CollectiveOp::send_recv;
+    call.to = to;
+    call.from = from;
+    const LaunchMessage::TensorArg all = tensor(2048, {{0, 2048}});
+    return *chooser.choose({call, all, all, 6}, 4096);
+  };
+  EXPECT_EQ(choose(1, 5).algorithm, "ring");
+  EXPECT_TRUE(choose(1, 5).candidates[0].measured);
+  EXPECT_EQ(choose(3, -1).algorithm, "direct");
+  EXPECT_FALSE(choose(2, 4).candidates[0].measured);
+}
+
+TEST(Choice, QueuesThatDidNotFitBesideOthersAreNotTriedForTheNextCall) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const ccl::Registry registry;
+  const ccl::Group group = everybody(map);
+  const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
+  ccl::Chooser chooser(registry, calls);
+  const auto unfit = [](const ccl::Choice& choice, const std::string& algorithm) {
+    return std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                        [&](const ccl::Candidate& c) { return c.name == algorithm; })
+        ->unfit;
+  };
+  const auto call = calls->bind(tensors_of(map, CollectiveOp::all_reduce, 4096));
+  const std::string first = chooser.choose(*call, 4096)->algorithm;
+  const ccl::Choice second = *chooser.choose_other(*call, 4096, "algorithm '" + first + "': no room");
+  EXPECT_NE(second.algorithm, first);
+  EXPECT_EQ(unfit(second, first), "no room");
+  EXPECT_EQ(call->algorithm, second.algorithm) << "the call is bound to it";
+  const auto next = calls->bind(tensors_of(map, CollectiveOp::all_reduce, 8192));
+  EXPECT_EQ(unfit(*chooser.choose(*next, 8192), first), "no room");
+}
+
 TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const std::string file = "choice_reads_once.xml";
@@ -328,19 +388,19 @@ TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
                              std::filesystem::copy_options::overwrite_existing);
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: ./" + file + " } }\n");
   const ccl::Group group = everybody(map);
-  ccl::Chooser chooser(registry, map, group);
-  EXPECT_EQ(choose(chooser, map, CollectiveOp::all_reduce, 4096)->algorithm, "mine");
+  LoneChooser chooser(registry, map, group);
+  EXPECT_EQ(chooser.choose(CollectiveOp::all_reduce, 4096)->algorithm, "mine");
   std::filesystem::remove(file);
-  EXPECT_EQ(choose(chooser, map, CollectiveOp::all_reduce, 8192)->algorithm, "mine");
+  EXPECT_EQ(chooser.choose(CollectiveOp::all_reduce, 8192)->algorithm, "mine");
 }
 
 TEST(Choice, SaysWhyNothingServes) {
   const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
   const ccl::Registry registry = registry_of("algorithms: { mine: { module: kernbench.ccl.ring_allreduce } }\n");
   const ccl::Group group = everybody(map);
-  ccl::Chooser chooser(registry, map, group);
+  LoneChooser chooser(registry, map, group);
   try {
-    choose(chooser, map, CollectiveOp::all_to_all, 4096);
+    chooser.choose(CollectiveOp::all_to_all, 4096);
     FAIL();
   } catch (const ccl::Error& error) {
     EXPECT_STREQ(error.what(),
@@ -357,10 +417,10 @@ TEST(Choice, EveryOperationHasABuiltInAlgorithmOnEveryTopology) {
   const ccl::Registry registry;
   for (const MachineMap& map : maps) {
     const ccl::Group group = everybody(map);
-    ccl::Chooser chooser(registry, map, group);
+    LoneChooser chooser(registry, map, group);
     for (int op = 0; op <= static_cast<int>(CollectiveOp::send_recv); ++op) {
       for (const std::uint64_t bytes : {std::uint64_t{1024}, std::uint64_t{64} << 20}) {
-        const ccl::Choice choice = *choose(chooser, map, static_cast<CollectiveOp>(op), bytes);
+        const ccl::Choice choice = *chooser.choose(static_cast<CollectiveOp>(op), bytes);
         EXPECT_NE(choice.algorithm, "") << op << " " << to_string(map.sip_topology);
         EXPECT_FALSE(choice.candidates.front().at_least) << op << " " << to_string(map.sip_topology);
       }
@@ -373,7 +433,7 @@ double estimated_alone(const MachineMap& map, const std::string& algorithm, cons
   const ccl::Registry only =
       registry_of("algorithms: { " + algorithm + ": { module: kernbench.ccl." + algorithm + " } }\n");
   const ccl::Group group = everybody(map);
-  return ccl::Chooser(only, map, group).choose(tensors, 64 << 20)->candidates.front().ns;
+  return LoneChooser(only, map, group).choose(tensors, 64 << 20)->candidates.front().ns;
 }
 
 TEST(Choice, WhatIsNotEstimatedIsFarFromTheBest) {
@@ -381,7 +441,7 @@ TEST(Choice, WhatIsNotEstimatedIsFarFromTheBest) {
   const ccl::Registry registry;
   const ccl::Group group = everybody(map);
   const ccl::CallTensors tensors = tensors_of(map, CollectiveOp::all_reduce, 64 << 20);
-  const ccl::Choice choice = *ccl::Chooser(registry, map, group).choose(tensors, 64 << 20);
+  const ccl::Choice choice = *LoneChooser(registry, map, group).choose(tensors, 64 << 20);
   const double best = choice.candidates.front().ns;
   EXPECT_FALSE(choice.candidates.front().at_least);
   int left_out = 0;

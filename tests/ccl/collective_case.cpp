@@ -9,6 +9,7 @@
 
 #include "ccl/contract/schedule.h"
 #include "ccl/select/registry.h"
+#include "tests/ccl/lone_collective.h"
 
 namespace kernbench::test {
 namespace {
@@ -100,8 +101,8 @@ class Run {
     for (std::uint16_t s = 0; s < map_.sips; ++s) sips[s] = s;
     for (int rank = 0; rank < map_.sips; ++rank) place_tensors(rank);
     const ccl::CallTensors tensors{call_of(0), in_.front(), out_.front(), map_.sips};
-    const ccl::Collective collective(ccl::Registry().load(c_.algorithm, c_.parameters), map_, {0, sips, c_.queue},
-                                     c_.scope, rings, &tensors);
+    const LoneCollective collective(ccl::Registry().load(c_.algorithm, c_.parameters), map_, {0, sips, c_.queue},
+                                    c_.scope, rings, tensors);
     FakeMachine machine(map_, collective);
     std::vector<ccl::Collective::Launch> launches;
     for (int rank = 0; rank < map_.sips; ++rank) fill(machine, rank);

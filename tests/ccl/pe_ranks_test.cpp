@@ -9,6 +9,7 @@
 #include "ccl/run/collective.h"
 #include "ccl/select/registry.h"
 #include "tests/ccl/fake_machine.h"
+#include "tests/ccl/lone_collective.h"
 #include "tests/support/thrown.h"
 
 namespace kernbench::test {
@@ -44,7 +45,7 @@ TEST(PeRanks, MoreThanPesAreRefused) {
 TEST(PeRanks, SendToThePeOfTheNextRankWhereverItIs) {
   const MachineMap map = eight_pes();
   ccl::RingNumbers rings;
-  const ccl::Collective ring(ccl::Registry().load("ring_allreduce"), map, group_of(map, 5), Scope::sip, rings);
+  const LoneCollective ring(ccl::Registry().load("ring_allreduce"), map, group_of(map, 5), Scope::sip, rings);
   const std::vector<PeCoord> pes = ccl::rank_pes(map, 5);
   for (int rank = 0; rank < 5; ++rank) {
     const std::vector<NeighbourEntry> entries = ring.neighbours(rank);
@@ -80,7 +81,7 @@ TEST(PeRanks, AlgorithmsSeeTheWorldSizeAsSipsOfOneCube) {
   for (const Scope scope : {Scope::sip, Scope::cube}) {
     const MachineMap map = make_map(SipTopology::torus_2d, 4, 2, 2, 2, 1, 2);
     ccl::RingNumbers rings;
-    const ccl::Collective collective({"probe", "./probe.so", algorithm, {}}, map, group_of(map, 5), scope, rings);
+    const LoneCollective collective({"probe", "./probe.so", algorithm, {}}, map, group_of(map, 5), scope, rings);
     FakeMachine machine(map, collective);
     const int rank = 3;  // sip0.cube1.pe1: no cube 0 beside it
     const PeCoord home = ccl::rank_pes(map, 5)[rank];
@@ -100,7 +101,7 @@ TEST(PeRanks, SumOnEveryRankWithAlgorithmsThatKnowNothingOfThem) {
     for (const int world_size : {1, 2, 3, 5, 8}) {
       const MachineMap map = eight_pes();
       ccl::RingNumbers rings;
-      const ccl::Collective collective(ccl::Registry().load(name), map, group_of(map, world_size), Scope::sip, rings);
+      const LoneCollective collective(ccl::Registry().load(name), map, group_of(map, world_size), Scope::sip, rings);
       FakeMachine machine(map, collective);
       std::vector<ccl::Collective::Launch> launches;
       CollectiveCall call;
@@ -133,7 +134,7 @@ TEST(PeRanks, SumOnEveryRankWithAlgorithmsThatKnowNothingOfThem) {
 TEST(PeRanks, ATensorElsewhereIsRefused) {
   const MachineMap map = eight_pes();
   ccl::RingNumbers rings;
-  const ccl::Collective collective(ccl::Registry().load("ring_allreduce"), map, group_of(map, 4), Scope::sip, rings);
+  const LoneCollective collective(ccl::Registry().load("ring_allreduce"), map, group_of(map, 4), Scope::sip, rings);
   const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}}, {1, 4}};
   EXPECT_EQ(thrown_by([&] {
               collective.bind({CollectiveCall(), tensor, tensor, 4, 1});

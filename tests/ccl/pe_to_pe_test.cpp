@@ -7,6 +7,7 @@
 #include "ccl/run/collective.h"
 #include "ccl/select/registry.h"
 #include "tests/ccl/collective_case.h"
+#include "tests/ccl/lone_collective.h"
 
 namespace kernbench::test {
 namespace {
@@ -163,7 +164,7 @@ TEST(PeToPe, QueuesJoinOnlyPesThatSendToEachOther) {
   const MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 1, 1, 4);
   ccl::RingNumbers rings;
   const ccl::CallTensors tensors = gather_of(1);
-  const ccl::Collective collective(ccl::Registry().load("point_to_point"), queues_of(map, rings), Scope::sip, &tensors);
+  const LoneCollective collective(ccl::Registry().load("point_to_point"), queues_of(map, rings), Scope::sip, tensors);
   EXPECT_EQ(rows_of(collective), kLines + 2u * 7u);
   EXPECT_TRUE(collective.has_queues_for(tensors));
   EXPECT_TRUE(collective.has_queues_for(gather_of(3)));  // larger, but between the same PEs
@@ -174,10 +175,10 @@ TEST(PeToPe, ACallBetweenOtherPesAddsWhatIsMissing) {
   ccl::RingNumbers rings;
   const auto queues = queues_of(map, rings);
   const ccl::CallTensors first = gather_of(1), second = gather_of(1, CollectiveOp::gather);
-  const ccl::Collective to_root(ccl::Registry().load("point_to_point"), queues, Scope::sip, &second);
+  const LoneCollective to_root(ccl::Registry().load("point_to_point"), queues, Scope::sip, second);
   EXPECT_EQ(rows_of(to_root), kLines + 2u * 4u);  // of rank 1 to rank 0
   EXPECT_FALSE(to_root.has_queues_for(first));
-  const ccl::Collective to_all(ccl::Registry().load("point_to_point"), queues, Scope::sip, &first);
+  const LoneCollective to_all(ccl::Registry().load("point_to_point"), queues, Scope::sip, first);
   EXPECT_EQ(rows_of(to_all), 2u * 3u);
   EXPECT_TRUE(to_all.has_queues_for(first) && to_all.has_queues_for(second));
 }
@@ -189,7 +190,7 @@ TEST(PeToPe, QueuesThatDoNotFitAreAnErrorAndLeaveNothingBehind) {
   const auto queues = queues_of(map, rings);
   const ccl::CallTensors tensors = gather_of(1);
   try {
-    ccl::Collective(ccl::Registry().load("point_to_point"), queues, Scope::sip, &tensors);
+    LoneCollective(ccl::Registry().load("point_to_point"), queues, Scope::sip, tensors);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const ccl::Error& error) {
     EXPECT_STREQ(
@@ -198,7 +199,7 @@ TEST(PeToPe, QueuesThatDoNotFitAreAnErrorAndLeaveNothingBehind) {
         "or smaller ones");
   }
   EXPECT_EQ(rings.used({0, 0, 0}), 0);
-  const ccl::Collective direct(ccl::Registry().load("direct"), queues, Scope::sip);
+  const LoneCollective direct(ccl::Registry().load("direct"), queues, Scope::sip);
   EXPECT_EQ(rows_of(direct), kLines + 2u * 4u);
 }
 

@@ -9,6 +9,7 @@
 
 #include "ccl/run/collective.h"
 #include "tests/ccl/fake_machine.h"
+#include "tests/ccl/lone_collective.h"
 #include "tests/support/thrown.h"
 #include "tlm/config/problems.h"
 
@@ -232,7 +233,7 @@ TEST(Collective, RefusesWhatTheAlgorithmDoesNotServe) {
   const MachineMap map = make_map(SipTopology::switch_star, 2, 0, 0, 2, 1, 1);
   ccl::RingNumbers rings;
   const auto make = [&](const char* name, Scope scope) {
-    ccl::Collective(ccl::Registry().load(name), map, {0, {0, 1}, {}}, scope, rings);
+    LoneCollective(ccl::Registry().load(name), map, {0, {0, 1}, {}}, scope, rings);
   };
   EXPECT_EQ(thrown_by([&] { make("ring_allreduce", Scope::cube); }),
             "algorithm 'ring_allreduce' does not serve scope cube; it serves sip");
@@ -258,8 +259,8 @@ TEST(Collective, ProvesTheSchedulesOfPlugIns) {
   call.op = CollectiveOp::broadcast;
   const auto bind = [&](const char* module) {
     ccl::RingNumbers rings;
-    const ccl::Collective collective({"mine", module, algorithm, {{"chunk_bytes", 0}}}, map, {0, {0, 1}, {}},
-                                     Scope::sip, rings);
+    const LoneCollective collective({"mine", module, algorithm, {{"chunk_bytes", 0}}}, map, {0, {0, 1}, {}}, Scope::sip,
+                                    rings);
     collective.bind({call, tensor, tensor, 2});
   };
   EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }), "nothing was thrown");
@@ -272,8 +273,8 @@ TEST(Collective, ProvesTheSchedulesOfPlugIns) {
 TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
   MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 1);
   ccl::RingNumbers rings;
-  const ccl::Collective collective(ccl::Registry().load("lrab_hierarchical_allreduce"), map, {0, {0, 1}, {}},
-                                   Scope::cube, rings);
+  const LoneCollective collective(ccl::Registry().load("lrab_hierarchical_allreduce"), map, {0, {0, 1}, {}},
+                                  Scope::cube, rings);
   const LaunchMessage::TensorArg tensor{0, {{{0, 0, 0}, 0, 8, 1, 4}, {{0, 1, 0}, 8, 6, 1, 3}}, {1, 7}};
   EXPECT_EQ(thrown_by([&] {
               collective.bind({CollectiveCall(), tensor, tensor, 2});
@@ -283,7 +284,7 @@ TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
   map.tcm.bytes = 32768;
   ccl::RingNumbers others;
   EXPECT_EQ(thrown_by([&] {
-              ccl::Collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {}}, Scope::sip, others);
+              LoneCollective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {}}, Scope::sip, others);
             }),
             "sip0.cube0.pe0: 3 IPCQ rings of 4 x 4096 B need 49152 B of TCM, which has 32768 B; use fewer slots or "
             "smaller ones");
@@ -296,8 +297,8 @@ TEST(Collective, PlacesRingsInTheMemoryThatTheMachineNames) {
   constexpr std::uint64_t kRing = 4 * 4096;
   for (const MemoryKind kind : {MemoryKind::tcm, MemoryKind::sram, MemoryKind::hbm}) {
     ccl::RingNumbers rings;
-    const ccl::Collective collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, kind}},
-                                     Scope::sip, rings);
+    const LoneCollective collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, kind}},
+                                    Scope::sip, rings);
     std::map<std::string, PeCoord> owners;  // by address: no two rings share one
     for (const NeighbourEntry& entry : collective.neighbours(0)) {
       const PhysicalAddress& base = entry.ring_base;
@@ -317,8 +318,8 @@ TEST(Collective, PlacesRingsInTheMemoryThatTheMachineNames) {
   map.sram.bytes = 4 * 32768;
   ccl::RingNumbers rings;
   EXPECT_EQ(thrown_by([&] {
-              ccl::Collective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, MemoryKind::sram}},
-                              Scope::sip, rings);
+              LoneCollective(ccl::Registry().load("ring_allreduce"), map, {0, {0, 1}, {4, 4096, MemoryKind::sram}},
+                             Scope::sip, rings);
             }),
             "sip0.cube0.pe0: 4 IPCQ rings of 4 x 4096 B need 65536 B of its share of the cube's SRAM, which has 32768 "
             "B; use fewer slots or smaller ones");

@@ -385,6 +385,23 @@ TEST_P(Programs, AreInstalledOnceForCallsOfOneShapeAndOftenerThanAPeHasRoomFor) 
   EXPECT_EQ(programs[20], 19 * kRanks) << "16 others have taken the place";
 }
 
+/// It serves no transfers, and cannot move copies, but is not asked to.
+TEST(Transfers, AreChosenForAsIfNoAlgorithmWereNamed) {
+  MachineRun host(machine_of(3, 2, 2));
+  host.runtime.spawn(
+      [](Context& ctx) {
+        ProcessGroupOptions options;
+        options.algorithm = "point_to_point";
+        ctx.init_process_group(options);
+        const DPPolicy copies = DPPolicy().cube(CubeSplit::replicate).pe(PeSplit::replicate);
+        const Tensor data = ctx.from_host(values(ctx.rank(), 24), {1, 24}, DType::i32, copies, "data");
+        if (ctx.rank() == 0) ctx.wait(ctx.send(data, 2));
+        if (ctx.rank() == 2) ctx.wait(ctx.recv(data, 0));
+        for (std::int64_t i = 0; i < 24; ++i) ASSERT_EQ(data.at(0, i), value(ctx.rank() == 1 ? 1 : 0, i));
+      },
+      std::tuple<>(), 3);
+}
+
 /// Bytes of the programs of one collective, without the commands that bring them, on a group of `ranks` SIPs with one
 /// PE each.
 std::int64_t program_bytes(int ranks, const std::string& algorithm,

@@ -10,6 +10,7 @@
 
 #include "ccl/run/collective.h"
 #include "ccl/select/registry.h"
+#include "tests/ccl/lone_collective.h"
 #include "tests/runtime/machine_run.h"
 
 /// The contract of algorithm modules (docs/collective_algorithms.md), on the whole machine: whatever a module is
@@ -133,7 +134,7 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
   const MachineMap& map = host.machine.map();
   ccl::RingNumbers rings;
   const ccl::Group group{0, {0, 1, 2, 3}, ccl::queue_shape(map)};
-  std::unique_ptr<ccl::Collective> backend;  // makes queues and programs
+  std::unique_ptr<test::LoneCollective> backend;  // makes queues and programs
   const bool in_place = algorithm.kind() == ccl::AlgorithmKind::kernel;
   int ended = 0;
   host.runtime.spawn(
@@ -152,7 +153,7 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
         call.from = op == Op::send_recv ? (rank + kRanks - 1) % kRanks : -1;
         const ccl::CallTensors tensors{call, argument_of(in), argument_of(out), kRanks, rank};
         if (backend == nullptr)
-          backend = std::make_unique<ccl::Collective>(entry, map, group, Scope::sip, rings, &tensors);
+          backend = std::make_unique<test::LoneCollective>(entry, map, group, Scope::sip, rings, tensors);
         const ccl::Collective::Launch bound = backend->bind(tensors);
         ctx.wait(ctx.submit(SfrWriteMessage{backend->neighbours(rank)}));
         ctx.wait(ctx.submit(program_message(ProgramId{7}, bound.program, bound.targets)));
