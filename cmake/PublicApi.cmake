@@ -60,7 +60,7 @@ set(KERNBENCH_PUBLIC_HEADERS
   tlm/sim/dispatcher.h
   tlm/sim/activity.h
   tlm/sim/event_queue.h
-  tlm/sim/time.h
+  tlm/base/time.h
 )
 foreach(header IN LISTS KERNBENCH_PUBLIC_HEADERS)
   get_filename_component(folder ${header} DIRECTORY)

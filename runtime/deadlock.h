@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tlm/base/time.h"
 #include "tlm/observe/wait_for.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

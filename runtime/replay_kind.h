@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/replay_options.h"
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

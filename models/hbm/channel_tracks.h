@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "models/hbm/channel_gaps.h"
+#include "tlm/base/time.h"
 #include "tlm/machine/ids.h"
 #include "tlm/observe/observer.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "tlm/ext/command_port.h"
+#include "tlm/ext/page_table.h"
 #include "tlm/machine/names.h"
-#include "tlm/machine/page_table.h"
 
 namespace kernbench {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "models/io/pcie_ep.h"
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

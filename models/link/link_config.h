@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "tlm/base/time.h"
 #include "tlm/ext/packet.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

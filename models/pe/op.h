@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "models/pe/cpu/scoreboard.h"
+#include "tlm/base/time.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/observe/cause.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench::pe {
 

@@ -15,7 +15,7 @@
 
 namespace kernbench {
 
-class PageTable;     // tlm/machine/page_table.h: shared by the PEs of a SIP
+class PageTable;     // tlm/ext/page_table.h: shared by the PEs of a SIP
 class RaceDetector;  // models/pe/cpu/race_detector.h: the same
 class StackPool;     // models/pe/cpu/stack_pool.h: shared by the PEs of a machine
 class UsageBook;

@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "models/pe/pe_config.h"
+#include "tlm/base/time.h"
 #include "tlm/kernel/dtype.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

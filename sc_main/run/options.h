@@ -8,9 +8,9 @@
 #include "runtime/replay_options.h"
 #include "sc_main/run/arguments.h"
 #include "sc_main/run/terminal.h"
+#include "tlm/base/time.h"
 #include "tlm/config/refusals.h"
 #include "tlm/machine/run_options.h"
-#include "tlm/sim/time.h"
 #include "waves/vcd_writer.h"
 
 namespace kernbench {

@@ -8,9 +8,9 @@
 #include "runtime/replay_options.h"
 #include "sc_main/run/arguments.h"
 #include "sc_main/run/exit_code.h"
+#include "tlm/base/time.h"
 #include "tlm/machine/fidelity.h"
 #include "tlm/machine/machine_map.h"
-#include "tlm/sim/time.h"
 #include "topology/machine/energy.h"
 
 namespace kernbench {

@@ -29,7 +29,7 @@
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
-#include "tlm/machine/page_table.h"
+#include "tlm/ext/page_table.h"
 #include "waves/output_file.h"
 
 namespace kernbench {

@@ -9,11 +9,11 @@
 #include <tlm>
 
 #include "sc_main/validate/validate.h"
+#include "tlm/base/time.h"
 #include "tlm/ext/message.h"
+#include "tlm/ext/page_table.h"
 #include "tlm/kernel/dtype.h"
 #include "tlm/kernel/tl.h"
-#include "tlm/machine/page_table.h"
-#include "tlm/sim/time.h"
 #include "topology/machine/machine.h"
 #include "topology/plan/plan.h"
 #include "topology/spec/resolve.h"

@@ -6,7 +6,7 @@
 
 #include "ccl/bounds/bounds.h"
 #include "ccl/select/choice.h"
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

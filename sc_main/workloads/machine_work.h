@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 #include "topology/machine/energy.h"
 
 namespace kernbench {

@@ -14,9 +14,9 @@
 #include "models/m_cpu/m_cpu.h"
 #include "models/memory/sparse_memory.h"
 #include "tlm/ext/message.h"
+#include "tlm/ext/page_table.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/machine/machine_map.h"
-#include "tlm/machine/page_table.h"
 #include "tlm/sim/dispatcher.h"
 
 namespace kernbench::testing {

@@ -14,10 +14,10 @@
 #include "models/pe/cpu/stack_pool.h"
 #include "models/pe/pe.h"
 #include "tlm/ext/message.h"
+#include "tlm/ext/page_table.h"
 #include "tlm/ext/payload_pool.h"
 #include "tlm/kernel/tl.h"
 #include "tlm/machine/machine_map.h"
-#include "tlm/machine/page_table.h"
 #include "tlm/observe/observer.h"
 #include "tlm/sim/event_queue.h"
 

@@ -13,7 +13,7 @@
 
 #include "runtime/replay_kind.h"
 #include "tests/runtime/machine_run.h"
-#include "tlm/machine/page_table.h"
+#include "tlm/ext/page_table.h"
 
 /// Programs with replay and without, each in a process of its own.
 namespace kernbench::testing {

@@ -9,7 +9,7 @@
 #include <tlm>
 #include <utility>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench::test {
 

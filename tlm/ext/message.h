@@ -11,12 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "tlm/base/time.h"
 #include "tlm/ext/packet.h"
 #include "tlm/kernel/call.h"
 #include "tlm/kernel/direction.h"
 #include "tlm/kernel/launch.h"
 #include "tlm/machine/address.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <tlm>
 
+#include "tlm/base/time.h"
 #include "tlm/machine/ids.h"
 #include "tlm/observe/cause.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

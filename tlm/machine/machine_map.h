@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tlm/base/time.h"
 #include "tlm/machine/address.h"
 #include "tlm/machine/ids.h"
 #include "tlm/machine/routing.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "tlm/base/time.h"
 #include "tlm/machine/ids.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <systemc>
 
-#include "tlm/sim/time.h"
+#include "tlm/base/time.h"
 
 namespace kernbench {
 

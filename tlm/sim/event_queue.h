@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tlm/base/time.h"
 #include "tlm/sim/activity.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tlm/base/time.h"
 #include "tlm/machine/ids.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench::topology {
 

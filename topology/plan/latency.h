@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "tlm/base/time.h"
 #include "tlm/machine/ids.h"
-#include "tlm/sim/time.h"
 #include "topology/plan/network.h"
 #include "topology/plan/walk.h"
 

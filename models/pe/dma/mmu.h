@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/pe/pe_config.h"
-#include "tlm/machine/page_table.h"
+#include "tlm/ext/page_table.h"
 
 namespace kernbench::pe {
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
+#include "tlm/base/time.h"
 #include "tlm/kernel/direction.h"
 #include "tlm/machine/ids.h"
-#include "tlm/sim/time.h"
 
 namespace kernbench {
 

@@ -1,4 +1,4 @@
-#include "tlm/machine/page_table.h"
+#include "tlm/ext/page_table.h"
 
 #include <algorithm>
 
