@@ -73,7 +73,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
 }
 
 ccl::Chooser& ProcessGroup::chooser() {
-  if (!chooser_) chooser_.emplace(*registry_, calls_, options_.parameters);
+  if (!chooser_) chooser_.emplace(*registry_, calls_, options_.parameters, named_);
   return *chooser_;
 }
 
@@ -82,7 +82,14 @@ std::size_t ProcessGroup::use(const std::shared_ptr<const ccl::GroupAlgorithm>& 
     return one->name() == algorithm->name() && (call == nullptr || one->has_queues_for(*call));
   });
   if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
-  algorithms_.push_back(std::make_unique<ccl::Collective>(algorithm, queues_, calls_, call));
+  const auto known = no_room_.find(algorithm->name());
+  if (known != no_room_.end()) throw ccl::Error(known->second);
+  try {
+    algorithms_.push_back(std::make_unique<ccl::Collective>(algorithm, queues_, calls_, call));
+  } catch (const ccl::Error& error) {
+    if (algorithm->kind() != ccl::AlgorithmKind::pe_to_pe) no_room_[algorithm->name()] = error.what();
+    throw;
+  }
   return algorithms_.size() - 1;
 }
 
@@ -96,7 +103,7 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors
   for (std::shared_ptr<const ccl::Choice> choice = chooser().choose(*bound, bytes);;) {
     try {
       return {use(choice->runs, bound.get()), bound, choice};
-    } catch (const ccl::Error& error) {  // its queues do not fit beside those that are there
+    } catch (const ccl::Error& error) {  // most likely its queues do not fit beside those that are there
       choice = chooser().choose_other(*bound, bytes, error.what());
     }
   }

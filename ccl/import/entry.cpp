@@ -39,6 +39,8 @@ void check_plan(const std::string& name, const Plan& plan) {
     throw Error(fmt::format("algorithm '{}': its plan {}", name, what));
   };
   if (!plan.schedule) wrong("has no schedule");
+  if (plan.schedule->steps.size() != static_cast<std::size_t>(plan.schedule->nodes))
+    wrong(fmt::format("has lists of {} nodes, not of {}", plan.schedule->steps.size(), plan.schedule->nodes));
   if (plan.rounds < 1 || plan.rounds > kMostRounds)
     wrong(fmt::format("has {} rounds; give 1 to {}", plan.rounds, kMostRounds));
   if (!(plan.seconds >= 0)) wrong(fmt::format("should take {} s; give what it takes, or 0", plan.seconds));

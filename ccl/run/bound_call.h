@@ -57,7 +57,8 @@ struct BoundCall {
   std::optional<Lanes> lanes;  ///< before they are cut for a schedule; none where there are no elements
   PlanRequest request;         ///< SIPs as they are
 
-  std::shared_ptr<Choice> choice;  ///< what `auto` takes for it; ranks that are PEs share it. Null: it was not asked
+  std::shared_ptr<const Choice> choice;  ///< what `auto` takes for it; ranks that are PEs share it. Null: not asked
+  std::map<std::string, std::string> refused;  ///< why algorithms that were chosen could not be had, by their names
   // What follows is of one algorithm, by its name: use() replaces all of it.
   std::string algorithm;
   Plan plan;

@@ -15,7 +15,7 @@
 namespace kernbench::ccl {
 
 /// One algorithm bound to machine, group and scope: neighbour tables at set-up, then one kernel per call and rank.
-/// One instance per process group, shared by its ranks. Immutable; takes no simulated time.
+/// Shared by the ranks of its process group. Immutable; takes no simulated time.
 class Collective {
  public:
   /// `queues`, `calls`: the group's, shared by its collectives; the queues that this algorithm needs are added to them.

@@ -27,39 +27,32 @@ std::string reason(const std::vector<Candidate>& candidates, CollectiveOp op, st
 
 }  // namespace
 
-Chooser::Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters)
+Chooser::Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters,
+                 const std::shared_ptr<const GroupAlgorithm>& named)
     : registry_(registry),
       calls_(std::move(calls)),
-      contenders_(contenders(registry, parameters, *calls_, problems_)),
+      contenders_(contenders(registry, parameters, *calls_, named, problems_)),
       tuned_(tuned_times(registry, *calls_)) {
   estimates_[AlgorithmKind::schedule] = plan_times();
   estimates_[AlgorithmKind::pe_to_pe] = message_times(*calls_);
 }
 
 std::shared_ptr<const Choice> Chooser::choose(BoundCall& call, std::uint64_t bytes) {
-  if (!call.choice) call.choice = std::make_shared<Choice>(decide(call, bytes));
+  if (!call.choice) call.choice = std::make_shared<const Choice>(decide(call, bytes));
   return call.choice;
 }
 
 std::shared_ptr<const Choice> Chooser::choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why) {
-  Choice& choice = *call.choice;
-  const std::string reason = without_name(why, choice.algorithm);
-  choice.candidates.front().unfit = reason;
-  // Queues stay: they will not fit later either, but for those of other messages.
-  if (choice.runs->kind() != AlgorithmKind::pe_to_pe) named(choice.algorithm).unfit = reason;
-  std::rotate(choice.candidates.begin(), std::next(choice.candidates.begin()), choice.candidates.end());
-  take_first(choice, call, bytes);
-  call.use(choice.algorithm, {});
-  return call.choice;
-}
-
-Contender& Chooser::named(const std::string& name) {
-  return *std::find_if(contenders_.begin(), contenders_.end(), [&](const Contender& c) { return c.name == name; });
+  const std::string algorithm = call.choice->algorithm;
+  call.refused[algorithm] = without_name(why, algorithm);
+  call.choice = nullptr;
+  return choose(call, bytes);
 }
 
 Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
   Choice choice;
   TimeQuery query{call, bytes};
+  tuned_->begin(call);
   for (const Contender& contender : contenders_) {
     Candidate& candidate = choice.candidates.emplace_back();
     candidate.name = contender.name;
@@ -77,7 +70,12 @@ Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
     query.most_seconds = query.most_seconds > 0 ? std::min(query.most_seconds, limit) : limit;
   }
   rank_candidates(choice.candidates, registry_.default_algorithm());
-  take_first(choice, call, bytes);
+  if (choice.candidates.empty() || !choice.candidates.front().unfit.empty())
+    throw Error(call.refusal.empty() ? nothing_serves(call, choice.candidates) : call.refusal);
+  choice.algorithm = choice.candidates.front().name;
+  const auto chosen = [&](const Contender& c) { return c.name == choice.algorithm; };
+  choice.runs = std::find_if(contenders_.begin(), contenders_.end(), chosen)->algorithm;
+  choice.why = reason(choice.candidates, call.tensors.call.op, bytes);
   call.use(choice.algorithm, std::move(choice.candidates.front().plan));
   for (Candidate& candidate : choice.candidates) candidate.plan = {};
   return choice;
@@ -88,24 +86,20 @@ std::string Chooser::unfit(const Contender& contender, const BoundCall& call) {
   const CollectiveOp op = call.tensors.call.op;
   if (!contender.algorithm->serves(op)) return fmt::format("does not serve {}", to_string(op));
   if (!contender.unfit.empty()) return contender.unfit;
+  if (const auto refused = call.refused.find(contender.name); refused != call.refused.end()) return refused->second;
+  const std::shared_ptr<const Schedule>& file = contender.algorithm->entry().schedule;
+  if (file && file->custom) return "is custom: it does what its file says, where it is named";
   if (contender.algorithm->kind() != AlgorithmKind::kernel) return call.refusal;
   return call.in_place ? "" : "works in place only";
 }
 
-void Chooser::take_first(Choice& choice, const BoundCall& call, std::uint64_t bytes) {
-  const CollectiveOp op = call.tensors.call.op;
-  if (choice.candidates.empty() || !choice.candidates.front().unfit.empty()) {
-    if (!call.refusal.empty()) throw Error(call.refusal);
-    std::string all;
-    for (const Candidate& c : choice.candidates) all += fmt::format("\n  {}: {}", c.name, c.unfit);
-    const std::size_t sips = calls_->group().sips.size();
-    throw Error(fmt::format("no algorithm serves {} with scope {} on {} SIP{} ({}):{}", to_string(op),
-                            to_string(calls_->scope()), sips, sips == 1 ? "" : "s",
-                            to_string(calls_->map().sip_topology), all));
-  }
-  choice.algorithm = choice.candidates.front().name;
-  choice.runs = named(choice.algorithm).algorithm;
-  choice.why = reason(choice.candidates, op, bytes);
+std::string Chooser::nothing_serves(const BoundCall& call, const std::vector<Candidate>& candidates) const {
+  const std::size_t sips = calls_->group().sips.size();
+  std::string text =
+      fmt::format("no algorithm serves {} with scope {} on {} SIP{} ({}):", to_string(call.tensors.call.op),
+                  to_string(calls_->scope()), sips, sips == 1 ? "" : "s", to_string(calls_->map().sip_topology));
+  for (const Candidate& c : candidates) text += fmt::format("\n  {}: {}", c.name, c.unfit);
+  return text;
 }
 
 }  // namespace kernbench::ccl

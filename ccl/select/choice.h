@@ -28,26 +28,24 @@ struct Choice {
 class Chooser {
  public:
   /// Loads all entries. `registry` and what `calls` knows outlive it. `calls`: of the group. `parameters` replace those
-  /// of ccl.yaml; an algorithm that does not have one of these is no candidate.
-  Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters = {});
+  /// of ccl.yaml; an algorithm that does not have one of these is no candidate. `named`: an entry that is made already.
+  Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters = {},
+          const std::shared_ptr<const GroupAlgorithm>& named = nullptr);
 
   /// Throws ConfigError: all that is wrong with entries that cannot be loaded. No call takes such a one.
   void check_loaded() const { problems_.throw_if_any(); }
   /// Kept in the call, with the plan, which runs; so it is the same for calls of one shape, on all ranks. `bytes`: S as
   /// in nccl-tests. Throws Error if no algorithm serves the call.
   std::shared_ptr<const Choice> choose(BoundCall& call, std::uint64_t bytes);
-  /// The queues of the algorithm that was chosen do not fit beside those that are there: it is unfit, `why` to be read
-  /// behind its name, and the next one is taken. What choose() gave is changed. Throws Error if there is none.
-  /// REQUIRES: choose(call, bytes) before.
+  /// The algorithm that was chosen cannot be had, since its queues do not fit beside those that are there: chooses
+  /// again, without it; `why` to be read behind its name. Throws Error if there is no other. REQUIRES: call.choice.
   std::shared_ptr<const Choice> choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why);
 
  private:
   Choice decide(BoundCall& call, std::uint64_t bytes);
   /// Why a contender cannot do it; empty: it may.
   static std::string unfit(const Contender& contender, const BoundCall& call);
-  /// Takes the first of its candidates. Throws Error if that cannot.
-  void take_first(Choice& choice, const BoundCall& call, std::uint64_t bytes);
-  Contender& named(const std::string& name);
+  std::string nothing_serves(const BoundCall& call, const std::vector<Candidate>& candidates) const;
 
   const Registry& registry_;
   const std::shared_ptr<CallBinder> calls_;

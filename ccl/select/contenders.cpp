@@ -30,15 +30,19 @@ void check_queues(const GroupAlgorithm& algorithm, const CallBinder& calls) {
 }  // namespace
 
 std::vector<Contender> contenders(const Registry& registry, const Parameters& parameters, const CallBinder& calls,
-                                  Problems& problems) {
+                                  const std::shared_ptr<const GroupAlgorithm>& named, Problems& problems) {
   const int ranks = static_cast<int>(calls.group().sips.size());
   std::vector<Contender> all;
   for (const std::string& name : registry.names()) {
     Contender& one = all.emplace_back(Contender{name});
     one.unfit = attempt(name, [&] {
-      AlgorithmEntry entry = load(registry, name, ranks, problems);
-      override_parameters(entry, parameters);
-      one.algorithm = std::make_shared<const GroupAlgorithm>(std::move(entry), calls);
+      if (named != nullptr && named->name() == name) {
+        one.algorithm = named;
+      } else {
+        AlgorithmEntry entry = load(registry, name, ranks, problems);
+        override_parameters(entry, parameters);
+        one.algorithm = std::make_shared<const GroupAlgorithm>(std::move(entry), calls);
+      }
       check_queues(*one.algorithm, calls);
     });
   }

@@ -22,10 +22,10 @@ struct Contender {
 };
 
 /// All entries, those for few topologies first: what was made for this one may be good. `parameters` replace those of
-/// ccl.yaml; an algorithm that does not have one of these is unfit. `calls`: of the group. What is wrong with entries
-/// that cannot be loaded goes into `problems`.
+/// ccl.yaml; an algorithm that does not have one of these is unfit. `calls`: of the group. `named`: an entry that is
+/// made already, or null. What is wrong with entries that cannot be loaded goes into `problems`.
 std::vector<Contender> contenders(const Registry& registry, const Parameters& parameters, const CallBinder& calls,
-                                  Problems& problems);
+                                  const std::shared_ptr<const GroupAlgorithm>& named, Problems& problems);
 
 /// An error's text without the name of its algorithm, behind which it is to stand.
 std::string without_name(const std::string& text, const std::string& algorithm);

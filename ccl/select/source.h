@@ -21,6 +21,8 @@ struct TimeQuery {
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
+  /// What is asked next is of this call.
+  virtual void begin(const BoundCall&) {}
   /// Puts into `candidate` what the algorithm should take for the call, and leaves it alone where this source does not
   /// know it. Throws Error if the algorithm does not serve the call.
   virtual void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ccl/contract/legal.h"
+#include "ccl/import/entry.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/read.h"
 
@@ -152,15 +153,17 @@ std::optional<double> TunedTable::ns(const Row& row, const std::string& algorith
   return low_ns * std::pow(high_ns / low_ns, share);
 }
 
-TunedTable TunedTable::shipped(const std::string& machine, const std::vector<std::string>& algorithms) {
-  TunedTable table;
-  for (const EmbeddedText* times = kShippedTimes; times->name != nullptr; ++times) {
+const TunedTable& TunedTable::shipped(const std::string& machine) {
+  static std::map<std::string, TunedTable> read;
+  const auto [known, is_new] = read.try_emplace(machine);
+  TunedTable& table = known->second;
+  for (const EmbeddedText* times = kShippedTimes; is_new && times->name != nullptr; ++times) {
     const std::string text = times->text;
     if (text.find("machine: " + machine + "\n") == std::string::npos) continue;
     Problems problems;
     const ConfigNode root = parse_config(text, std::string("ccl/select/tuned/") + times->name + ".yaml", &problems);
     TunedTable all;
-    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, algorithms, problems);
+    if (const ConfigNode* tuned = root.find("tuned")) all.read(*tuned, builtin_algorithms(), problems);
     problems.throw_if_any();
     for (Row& row : all.rows_) {
       if (row.machine == machine) table.rows_.push_back(std::move(row));

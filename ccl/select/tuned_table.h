@@ -21,8 +21,8 @@ extern const EmbeddedText kShippedTimes[];  ///< the files of ccl/select/tuned: 
 /// Times that `kernbench tune` has measured: section `tuned` of ccl.yaml.
 class TunedTable {
  public:
-  /// What ships for a machine, of the built-in `algorithms`; may be nothing.
-  static TunedTable shipped(const std::string& machine, const std::vector<std::string>& algorithms);
+  /// What ships for a machine, of the built-in algorithms; may be nothing. Read once in a process.
+  static const TunedTable& shipped(const std::string& machine);
 
   /// All algorithms of one operation on one machine, at the same sizes.
   struct Row {

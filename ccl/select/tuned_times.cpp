@@ -37,8 +37,17 @@ class TunedTimes final : public TimeSource {
         scope_(calls.scope()),
         whole_(calls.group().sips.size() == map_.sips && !calls.group().ranks_are_pes()) {}
 
+  void begin(const BoundCall& call) override {
+    own_ = shipped_ = nullptr;
+    if (!whole_ || !lies_as_measured(call.tensors, map_)) return;
+    if (machine_key_.empty()) machine_key_ = machine_key(map_);
+    own_ = registry_.tuned().find(machine_key_, call.tensors.call.op, scope_);
+    shipped_ = TunedTable::shipped(machine_key_).find(machine_key_, call.tensors.call.op, scope_);
+  }
+
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    const TunedTable::Row* row = measured(algorithm, query);
+    const TunedTable::Row* row = own_;
+    if (row == nullptr && algorithm.entry().is_as_shipped()) row = shipped_;
     if (row == nullptr) return;
     const std::optional<double> ns = TunedTable::ns(*row, algorithm.name(), query.bytes);
     if (!ns) return;
@@ -47,23 +56,13 @@ class TunedTimes final : public TimeSource {
   }
 
  private:
-  /// Of the entry's operation, with tensors that lie as these do; null: nothing.
-  const TunedTable::Row* measured(const GroupAlgorithm& algorithm, const TimeQuery& query) {
-    if (!whole_ || !lies_as_measured(query.call.tensors, map_)) return nullptr;
-    if (machine_key_.empty()) machine_key_ = machine_key(map_);
-    if (const TunedTable::Row* row = registry_.tuned().find(machine_key_, query.call.tensors.call.op, scope_))
-      return row;
-    if (!algorithm.entry().is_as_shipped()) return nullptr;
-    if (!shipped_) shipped_ = TunedTable::shipped(machine_key_, builtin_algorithms());
-    return shipped_->find(machine_key_, query.call.tensors.call.op, scope_);
-  }
-
   const Registry& registry_;
   const MachineMap& map_;
   const Scope scope_;
-  const bool whole_;                   ///< the group: tables are of all SIPs
-  std::string machine_key_;            ///< in tuned tables, once it has been asked for
-  std::optional<TunedTable> shipped_;  ///< of the machine, once it has been asked for
+  const bool whole_;                          ///< the group: tables are of all SIPs
+  std::string machine_key_;                   ///< in tuned tables, once it has been asked for
+  const TunedTable::Row* own_ = nullptr;      ///< of the call's operation: of ccl.yaml
+  const TunedTable::Row* shipped_ = nullptr;  ///< likewise: what ships
 };
 
 }  // namespace

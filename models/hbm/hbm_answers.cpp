@@ -4,8 +4,8 @@
 
 namespace kernbench {
 
-/// Sums of times are those of sums of bursts: half ticks are no whole picoseconds.
-/// Books in the channel's usage what it has decided.
+/// Books in the channel's usage what it has decided. Where a burst takes no whole number of picoseconds, sums of times
+/// are those of sums of bursts.
 void Hbm::Impl::book(Channel& target, const ChannelTiming::Decided& burst) const {
   const Ps end = clock.time(burst.end), before = target.busy;
   Ps length = burst.count * burst_time;

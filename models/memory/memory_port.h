@@ -55,7 +55,7 @@ class MemoryPort : public tlm::tlm_fw_transport_if<> {
   void respond(tlm::tlm_generic_payload& payload, Ps when);
   /// The same, at this instant. Call it from an event of the queue, not from within take().
   void respond_now(tlm::tlm_generic_payload& payload);
-  /// Offers the waiting request again. REQUIRES: the backend refused it.
+  /// Offers the waiting request: the first time, or again. REQUIRES: there is one.
   void retry();
   /// When the request that is now offered to the backend reached the port.
   Ps arrival() const { return arrival_; }

@@ -246,11 +246,11 @@ void Run::refuse_overwriting() const {
   std::vector<std::pair<std::string, std::string>> outputs = common_.outputs();
   for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
   refuse_same_files(outputs);
-  std::vector<std::string> inputs{common_.ccl};
-  if (std::filesystem::is_regular_file(machine_.topology)) inputs.push_back(machine_.topology);
-  for (const auto& [file, hash] : result_.files.items()) inputs.push_back(file);
+  std::vector<std::string> read{common_.ccl};
+  if (std::filesystem::is_regular_file(machine_.topology)) read.push_back(machine_.topology);
+  for (const auto& [file, hash] : result_.files.items()) read.push_back(file);
   for (const auto& output : outputs) {
-    for (const std::string& input : inputs) refuse_same_files({{"an input", input}, output});
+    for (const std::string& input : read) refuse_same_files({{"an input", input}, output});
   }
 }
 
@@ -321,8 +321,8 @@ bool Run::may_replay() const {
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                      const std::vector<const OutputFile*>& files) {
   result_.config = resolved.config;
-  // Algorithms and tuned times of ccl.yaml decide the result as the machine does.
-  const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map), ccl::builtin_algorithms()).yaml();
+  // Tuned times that ship decide the result as the machine does.
+  const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
   if (!tuned.empty()) result_.tuned = tuned;
   if (earlier_ && earlier_->tuned != result_.tuned && earlier_->config == resolved.config) {
     throw UsageError("the times that ship for this machine are not those of the earlier run",

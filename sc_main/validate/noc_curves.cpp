@@ -30,7 +30,7 @@ struct Curve {
   bool fast = false, sample = false;
   unsigned seeds = kSeeds;
 
-  double judged_up_to() const { return kJudgedUpTo * saturation.value_or(capacity); }  ///< load
+  double judged_up_to() const { return kJudgedUpTo * saturation.value_or(capacity) * (1 + 1e-9); }  ///< load
 };
 
 double mean(const std::vector<double>& values) {
@@ -62,7 +62,7 @@ std::string row_name(const Curve& curve, const Row& row) { return fmt::format("{
 /// Latencies are never compared in saturated rows, where they grow with the length of the run.
 void judge_latency(const Curve& curve, const Row& row, double measured, std::vector<Case>& cases) {
   if (row.saturated) return;
-  const bool settled = row.stable && row.load <= curve.judged_up_to() * (1 + 1e-9);
+  const bool settled = row.stable && row.load <= curve.judged_up_to();
   cases.push_back(judge(row_name(curve, row), kLatency, row.latency, measured, curve.limits.latency,
                         settled ? "" : "above 0.8 of saturation, where seeds decide"));
 }

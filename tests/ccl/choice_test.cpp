@@ -360,25 +360,42 @@ TEST(Choice, MeasuredTransfersAreThoseToTheNextRank) {
   EXPECT_FALSE(choose(2, 4).candidates[0].measured);
 }
 
-TEST(Choice, QueuesThatDidNotFitBesideOthersAreNotTriedForTheNextCall) {
-  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
-  const ccl::Registry registry;
+/// What is left is ranked as if there had been no other: funnel's bundles are for little data only beside it.
+TEST(Choice, WithoutAnAlgorithmThatCannotBeHadIsMadeAgain) {
+  const MachineMap map = make_map(SipTopology::fully_connected, 8, 0, 0, 4, 4, 8);
+  const ccl::Registry registry =
+      registry_of("algorithms: { d: { module: kernbench.ccl.direct }, f: { module: kernbench.ccl.funnel } }\n");
   const ccl::Group group = everybody(map);
   const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
   ccl::Chooser chooser(registry, calls);
-  const auto unfit = [](const ccl::Choice& choice, const std::string& algorithm) {
-    return std::find_if(choice.candidates.begin(), choice.candidates.end(),
-                        [&](const ccl::Candidate& c) { return c.name == algorithm; })
-        ->unfit;
-  };
-  const auto call = calls->bind(tensors_of(map, CollectiveOp::all_reduce, 4096));
-  const std::string first = chooser.choose(*call, 4096)->algorithm;
-  const ccl::Choice second = *chooser.choose_other(*call, 4096, "algorithm '" + first + "': no room");
-  EXPECT_NE(second.algorithm, first);
-  EXPECT_EQ(unfit(second, first), "no room");
-  EXPECT_EQ(call->algorithm, second.algorithm) << "the call is bound to it";
-  const auto next = calls->bind(tensors_of(map, CollectiveOp::all_reduce, 8192));
-  EXPECT_EQ(unfit(*chooser.choose(*next, 8192), first), "no room");
+  constexpr std::uint64_t kBytes = 16 << 20;
+  const auto call = calls->bind(tensors_of(map, CollectiveOp::reduce_scatter, kBytes));
+  const auto first = chooser.choose(*call, kBytes);
+  EXPECT_EQ(first->algorithm, "d");
+  EXPECT_EQ(first->candidates[1].unfit, "sends bundles, which is for little data");
+  const auto second = chooser.choose_other(*call, kBytes, "algorithm 'd': no room");
+  EXPECT_EQ(second->algorithm, "f");
+  EXPECT_EQ(second->candidates[1].unfit, "no room");
+  EXPECT_EQ(call->algorithm, "f") << "the call is bound to it";
+  EXPECT_EQ(first->algorithm, "d") << "who has the first choice keeps it";
+  try {
+    chooser.choose_other(*call, kBytes, "nor here");
+    FAIL();
+  } catch (const ccl::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\n  d: no room\n  f: nor here"));
+  }
+}
+
+/// What it does is what its file says: no all_reduce, though it is called by that name.
+TEST(Choice, LeavesCustomSchedulesOut) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const ccl::Registry registry =
+      registry_of("algorithms: { next: { module: " KERNBENCH_SOURCE_DIR
+                  "/docs/examples/schedules/next4_custom.xml }, d: { module: kernbench.ccl.direct } }\n");
+  const ccl::Group group = everybody(map);
+  const ccl::Choice choice = *LoneChooser(registry, map, group).choose(CollectiveOp::all_reduce, 16 << 20);
+  EXPECT_EQ(choice.algorithm, "d");
+  EXPECT_EQ(choice.candidates[1].unfit, "is custom: it does what its file says, where it is named");
 }
 
 TEST(Choice, ReadsTheFilesOfAlgorithmsOnceForAllCalls) {
@@ -473,14 +490,14 @@ TEST(TunedTable, TextReadsBackAsItWas) {
 }
 
 TEST(TunedTable, WhatShipsBelongsToOneMachineAndNamesBuiltInAlgorithms) {
-  EXPECT_TRUE(ccl::TunedTable::shipped("nowhere", ccl::builtin_algorithms()).empty());
+  EXPECT_TRUE(ccl::TunedTable::shipped("nowhere").empty());
   const std::vector<std::string> known = ccl::builtin_algorithms();
   for (const EmbeddedText* times = ccl::kShippedTimes; times->name != nullptr; ++times) {
     SCOPED_TRACE(times->name);
     const std::string text = times->text, mark = "machine: ";
     const std::size_t begin = text.find(mark) + mark.size();
     const std::string machine = text.substr(begin, text.find('\n', begin) - begin);
-    const ccl::TunedTable table = ccl::TunedTable::shipped(machine, ccl::builtin_algorithms());
+    const ccl::TunedTable& table = ccl::TunedTable::shipped(machine);
     for (const CollectiveOp op :
          {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter, CollectiveOp::all_to_all}) {
       const ccl::TunedTable::Row* row = table.find(machine, op, Scope::sip);

@@ -277,6 +277,23 @@ TEST_F(ResolveFiles, PinnedLayoutLiesBesideTheFile) {
   EXPECT_EQ(resolve_text("extends: minimal\n", "text").spec.cube_mesh, "");
 }
 
+TEST_F(ResolveFiles, APinnedLayoutThatIsNotThereIsAProblemOfItsKey) {
+  write("machine.yaml", "extends: minimal\ncube_mesh: gone.yaml\n");
+  const auto error_of = [](const std::string& machine, const std::vector<std::string>& sets) -> std::string {
+    try {
+      resolve(machine, sets);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(error_of("machine.yaml", {}),
+            "machine.yaml:2:12: error: cube_mesh is the file 'gone.yaml', which does not exist\n"
+            "  hint: paths are relative to the file that names them");
+  EXPECT_EQ(error_of("minimal", {"cube_mesh=gone.yaml"}),
+            "--set cube_mesh=gone.yaml: error: cube_mesh: 'gone.yaml' cannot be read: No such file or directory");
+}
+
 TEST_F(ResolveFiles, StageOneShowsTheFileAlone) {
   write("own.yaml", "extends: minimal\ncube: {noc: {rows: 3}}\n");
   EXPECT_EQ(show_parsed("own.yaml"), "extends = minimal  # own.yaml:1:10\ncube.noc.rows = 3  # own.yaml:2:20\n");

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$1"
 exempt='Member (local|global|select)\(|Member bytes\(\) const|Compound kernbench::Epilogue'
-interior='/(ccl/contract/(grid|plan_request|schedule|verbs)|ccl/schedule/[a-z_]+|runtime/(deadlock|replay_options|tensor_geometry)|tlm/ext/[a-z_]+|tlm/machine/(fidelity|machine_map|routing)|tlm/observe/[a-z_]+|tlm/sim/[a-z_]+)\.h$'
+interior='/(ccl/contract/(grid|plan_request|schedule|verbs)|ccl/schedule/[a-z_]+|runtime/(deadlock|replay_options|tensor_geometry)|tlm/base/[a-z_]+|tlm/ext/[a-z_]+|tlm/machine/(fidelity|machine_map|routing)|tlm/observe/[a-z_]+|tlm/sim/[a-z_]+)\.h$'
 missing=0
 while IFS= read -r warning; do
   [[ $warning =~ ([^ ]+):([0-9]+):\ warning:\ (.*) ]] || { echo "$warning"; missing=1; continue; }

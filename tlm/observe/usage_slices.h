@@ -82,7 +82,7 @@ class SliceRow {
     UsageSlice sum = at(i);
     put(i, sum += slice, common);
   }
-  /// Calls use(i, slice) for those of slices [0, end) that hold something: most do not.
+  /// Calls use(i, slice) for slices [0, end), at least those that hold something.
   template <class Use>
   void visit(std::uint64_t end, const Use& use) const {
     if (is_wide()) {

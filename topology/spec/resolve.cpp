@@ -23,17 +23,11 @@ std::string hash_of(const std::string& text) {
 
 namespace {
 
-/// Empty where there is no such file: whoever reads it will say so.
-std::string contents_of(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored) ? load_text(path) : std::string();
-}
-
-/// The same of a pinned layout: one that cannot be read is a problem of `key`, which names it. None names one that was
+/// What a pinned layout holds: one that cannot be read is a problem of `key`, which names it. None names one that was
 /// found.
 std::string layout_text(const std::string& path, const ConfigNode* key) {
   try {
-    return path.empty() ? std::string() : contents_of(path);
+    return path.empty() ? std::string() : load_text(path);
   } catch (const ConfigError& error) {
     if (key == nullptr) throw;
     const Problem& first = error.problems().front();
