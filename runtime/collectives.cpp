@@ -176,7 +176,7 @@ void Call::check_member() {
     throw std::invalid_argument(
         fmt::format("{}: {} is {}: give 0 to {}, a rank of the group", who_, what, value, group_.size() - 1));
   };
-  if (op_.rooted()) check("root", call_.root);
+  check("root", call_.root);
   if (!is_transfer(call_)) return;
   const int other = call_.from < 0 ? call_.to : call_.from;
   check(call_.from < 0 ? "to" : "from", other);
@@ -351,11 +351,14 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
   CallOrder& order = entered.order;
   const std::size_t number = entered.number;
   const auto& [algorithm, call, choice] = entered.chosen;
-  runtime_.groups.install_tables(group_, algorithm, rank_);
   const auto ready = [&group = group_, &order, algorithm = algorithm] {
     return group.installed(algorithm, order.ranks());
   };
-  if (runtime_.program.single_driver() && !ready()) runtime_.groups.await_tables(group_, algorithm, rank_);
+  if (!runtime_.program.single_driver()) {
+    runtime_.groups.install_tables(group_, algorithm, rank_);
+  } else if (!ready()) {
+    runtime_.groups.await_tables(group_, algorithm, rank_);
+  }
 
   const std::string& name = group_.algorithm(algorithm).name();
   const int sip = group_.sip_of(member_);

@@ -106,14 +106,7 @@ Collective::Launch Collective::bind(const CallTensors& tensors, BoundCall& bound
   if (entry.schedule && entry.schedule->custom && call.reduce_op == ReduceOp::avg) {
     throw Error(fmt::format("algorithm '{}': its file is custom and does not say what avg divides by", name()));
   }
-  if (reduces(call.op) && !legal(call.op, call.dtype, call.reduce_op)) {
-    throw Error(fmt::format("{} of bool is not defined; use max (or) or min (and)", to_string(call.reduce_op)));
-  }
   const int ranks = impl_->algorithm->sips().ranks;
-  if (call.root < 0 || call.root >= ranks) {
-    throw Error(
-        fmt::format("{}: root is rank {}; the group has ranks 0 to {}", to_string(call.op), call.root, ranks - 1));
-  }
   if (group().ranks_are_pes()) {
     check_home(group(), tensors.rank, tensors.in.shards);
     check_home(group(), tensors.rank, tensors.out.shards);

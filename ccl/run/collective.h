@@ -48,9 +48,8 @@ class Collective {
   /// `tensors`: of rank `tensors.rank`. Its call: op, reduce_op, dtype, root, to and from as the user gave them; the
   /// rest is filled in here. `in`, `out`: on this rank's SIP with all their shards, empty ones too. Shapes and shards
   /// must be alike on all ranks, also where a rank has no such tensor (base 0), since both ends of a queue cut messages
-  /// by them. Equal tensors: in place. Throws Error: operation, reduce op or dtype not served; shapes or placement that
-  /// do not suit the operation.
-  /// `bound`: the same call, of the group's CallBinder.
+  /// by them. Equal tensors: in place. `bound`: the same call, of the group's CallBinder. REQUIRES: legal(); root is a
+  /// rank of the group. Throws Error: operation not served; shapes or placement that do not suit the operation.
   Launch bind(const CallTensors& tensors, BoundCall& bound) const;
 
  private:
