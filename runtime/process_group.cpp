@@ -82,14 +82,7 @@ std::size_t ProcessGroup::use(const std::shared_ptr<const ccl::GroupAlgorithm>& 
     return one->name() == algorithm->name() && (call == nullptr || one->has_queues_for(*call));
   });
   if (found != algorithms_.end()) return static_cast<std::size_t>(found - algorithms_.begin());
-  const auto known = no_room_.find(algorithm->name());
-  if (known != no_room_.end()) throw ccl::Error(known->second);
-  try {
-    algorithms_.push_back(std::make_unique<ccl::Collective>(algorithm, queues_, calls_, call));
-  } catch (const ccl::Error& error) {
-    if (algorithm->kind() != ccl::AlgorithmKind::pe_to_pe) no_room_[algorithm->name()] = error.what();
-    throw;
-  }
+  algorithms_.push_back(std::make_unique<ccl::Collective>(algorithm, queues_, calls_, call));
   return algorithms_.size() - 1;
 }
 

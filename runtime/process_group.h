@@ -101,9 +101,6 @@ class ProcessGroup {
   std::shared_ptr<const ccl::GroupAlgorithm> named_{};  ///< of `algorithm_`; null: "auto"
   std::optional<ccl::Chooser> chooser_{};
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
-  /// Why queues of algorithms did not fit, by their names: queues stay, so that they never will. What runs PE to PE
-  /// needs other ones for other calls.
-  std::map<std::string, std::string> no_room_;
   std::vector<Tables> tables_;  // by group rank
   ccl::GroupQueues::Added own_queues_;
   std::vector<std::shared_ptr<Handle::State>> own_tables_;  // by group rank

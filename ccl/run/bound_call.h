@@ -58,7 +58,7 @@ struct BoundCall {
   PlanRequest request;         ///< SIPs as they are
 
   std::shared_ptr<const Choice> choice;  ///< what `auto` takes for it; ranks that are PEs share it. Null: not asked
-  std::map<std::string, std::string> refused;  ///< why algorithms that were chosen could not be had, by their names
+  std::map<std::string, std::string> refused;  ///< why some that run PE to PE could not be had for it, by their names
   // What follows is of one algorithm, by its name: use() replaces all of it.
   std::string algorithm;
   Plan plan;

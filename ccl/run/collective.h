@@ -19,8 +19,9 @@ namespace kernbench::ccl {
 class Collective {
  public:
   /// `queues`, `calls`: the group's, shared by its collectives; the queues that this algorithm needs are added to them.
-  /// Throws Error: rings that do not fit. `first`: the first call. An algorithm that runs PE to PE gets the queues that
-  /// this call needs; it can serve other calls that need no more (has_queues_for).
+  /// Throws Error: rings that do not fit, a first call that cannot run PE to PE. `first`: the first call. An algorithm
+  /// that runs PE to PE gets the queues that this call needs; it can serve other calls that need no more
+  /// (has_queues_for).
   Collective(std::shared_ptr<const GroupAlgorithm> algorithm, std::shared_ptr<GroupQueues> queues,
              std::shared_ptr<CallBinder> calls, BoundCall* first = nullptr);
   ~Collective();
@@ -42,7 +43,7 @@ class Collective {
     std::shared_ptr<const Program> program;  ///< what the targets must have; the same for calls of the same shape
     std::vector<PeCoord> targets;            ///< empty if no PE holds an element: nothing to launch
     CollectiveCall call;                     ///< completed: LaunchMessage::call
-    int contributions = 0;                   ///< p of busbw
+    int contributions = 0;                   ///< as avg divides by
     Ps least = 0;                            ///< LaunchMessage::least
   };
   /// `tensors`: of rank `tensors.rank`. Its call: op, reduce_op, dtype, root, to and from as the user gave them; the

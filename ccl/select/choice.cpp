@@ -44,7 +44,8 @@ std::shared_ptr<const Choice> Chooser::choose(BoundCall& call, std::uint64_t byt
 
 std::shared_ptr<const Choice> Chooser::choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why) {
   const std::string algorithm = call.choice->algorithm;
-  call.refused[algorithm] = without_name(why, algorithm);
+  const bool for_this_call = call.choice->runs->kind() == AlgorithmKind::pe_to_pe;
+  (for_this_call ? call.refused : no_room_)[algorithm] = without_name(why, algorithm);
   call.choice = nullptr;
   return choose(call, bytes);
 }
@@ -81,12 +82,14 @@ Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
   return choice;
 }
 
-std::string Chooser::unfit(const Contender& contender, const BoundCall& call) {
+std::string Chooser::unfit(const Contender& contender, const BoundCall& call) const {
   if (!contender.algorithm) return contender.unfit;
   const CollectiveOp op = call.tensors.call.op;
   if (!contender.algorithm->serves(op)) return fmt::format("does not serve {}", to_string(op));
   if (!contender.unfit.empty()) return contender.unfit;
-  if (const auto refused = call.refused.find(contender.name); refused != call.refused.end()) return refused->second;
+  for (const std::map<std::string, std::string>* reasons : {&no_room_, &call.refused}) {
+    if (const auto found = reasons->find(contender.name); found != reasons->end()) return found->second;
+  }
   const std::shared_ptr<const Schedule>& file = contender.algorithm->entry().schedule;
   if (file && file->custom) return "is custom: it does what its file says, where it is named";
   if (contender.algorithm->kind() != AlgorithmKind::kernel) return call.refusal;

@@ -44,7 +44,7 @@ class Chooser {
  private:
   Choice decide(BoundCall& call, std::uint64_t bytes);
   /// Why a contender cannot do it; empty: it may.
-  static std::string unfit(const Contender& contender, const BoundCall& call);
+  std::string unfit(const Contender& contender, const BoundCall& call) const;
   std::string nothing_serves(const BoundCall& call, const std::vector<Candidate>& candidates) const;
 
   const Registry& registry_;
@@ -53,6 +53,9 @@ class Chooser {
   std::vector<Contender> contenders_;
   const std::unique_ptr<TimeSource> tuned_;
   std::map<AlgorithmKind, std::unique_ptr<TimeSource>> estimates_;  ///< of kernels nothing is known
+  /// Why queues of algorithms did not fit, by their names: queues stay, so that they never will. It changes no choice
+  /// of another call, but for its second ones. What runs PE to PE needs other queues for other calls.
+  std::map<std::string, std::string> no_room_;
 };
 
 }  // namespace kernbench::ccl

@@ -72,10 +72,10 @@ std::string without_times(const std::string& text, const ConfigNode& root) {
 std::string with_times(const std::string& text, const std::string& file, const std::string& times) {
   ConfigNode wanted = parse_config(text, file);
   const std::string result = without_times(text, wanted) + times;
-  wanted.set("tuned", wanted.where, *parse_config(times, file).find("tuned"));
+  wanted.set("tuned", wanted.where, *parse_config(times, "tuned times").find("tuned"));
   try {
-    if (same(parse_config(result, file), wanted)) return result;
-  } catch (const ConfigError&) {  // of a text that nobody has seen
+    if (same(parse_config(result, file), wanted)) return result;  // JSON it is no longer, if it was
+  } catch (const ConfigError&) {                                  // of a text that nobody has seen
   }
   throw ConfigError(
       wanted.where, "times cannot be written into this file",

@@ -378,6 +378,8 @@ TEST(Choice, WithoutAnAlgorithmThatCannotBeHadIsMadeAgain) {
   EXPECT_EQ(second->candidates[1].unfit, "no room");
   EXPECT_EQ(call->algorithm, "f") << "the call is bound to it";
   EXPECT_EQ(first->algorithm, "d") << "who has the first choice keeps it";
+  const auto smaller = calls->bind(tensors_of(map, CollectiveOp::reduce_scatter, kBytes / 2));
+  EXPECT_EQ(chooser.choose(*smaller, kBytes / 2)->candidates[1].unfit, "no room") << "queues stay";
   try {
     chooser.choose_other(*call, kBytes, "nor here");
     FAIL();

@@ -71,7 +71,8 @@ class Evaluator::Batch {
       Same& same = by_key_[key];
       same.points.push_back(index);
       if (same.ended) {
-        owner_.store_.add(take(index, owner_.store_.find(key).value(), true));
+        const Record known = owner_.store_.find(key).value();
+        owner_.store_.add(take(index, known, metrics_of(known.result), true));
       } else if (same.points.size() > 1) {
         continue;  // the first one of its key is under way
       } else if (!use_store(key, same)) {
@@ -88,18 +89,20 @@ class Evaluator::Batch {
       return false;
     same.ended = true;
     ++owner_.progress_.cached;
-    owner_.store_.add(take(same.points.front(), *record, true));
+    owner_.store_.add(take(same.points.front(), *record, metrics_of(record->result), true));
     return true;
   }
 
   void done(const PointIdentity& identity, const Record& record) {
     Same& same = by_key_[identity.key];
-    std::vector<ObjectiveValue> objectives;
-    for (const std::size_t index : same.points) {
-      const std::vector<ObjectiveValue> own = take(index, record, false);
-      objectives.insert(objectives.end(), own.begin(), own.end());
-    }
-    owner_.store_.add(identity, record, objectives);
+    owner_.store_.add(identity, record, [&](const std::map<std::string, double>& metrics) {
+      std::vector<ObjectiveValue> objectives;
+      for (const std::size_t index : same.points) {
+        const std::vector<ObjectiveValue> own = take(index, record, metrics, false);
+        objectives.insert(objectives.end(), own.begin(), own.end());
+      }
+      return objectives;
+    });
     same.ended = true;
     Progress& progress = owner_.progress_;
     ++progress.ran;
@@ -110,14 +113,15 @@ class Evaluator::Batch {
   }
 
   /// What became of a point. Returns what its objectives are, for the store.
-  std::vector<ObjectiveValue> take(std::size_t index, const Record& record, bool cached) {
+  std::vector<ObjectiveValue> take(std::size_t index, const Record& record,
+                                   const std::map<std::string, double>& metrics, bool cached) {
     ++owner_.progress_.done;
     if (record.status == Status::failed) ++owner_.progress_.failed;
     if (record.status == Status::lost) ++owner_.progress_.lost;
     Evaluated& result = results_[index];
     result = {record.status, record.key, record.error, record.exit_code, {}, cached};
     if (record.status != Status::ok) return {};
-    result.objectives = owner_.objectives_of(points_[index], metrics_of(record.result));
+    result.objectives = owner_.objectives_of(points_[index], metrics);
     std::vector<ObjectiveValue> values;
     for (std::size_t i = 0; i < result.objectives.size(); ++i) {
       if (std::isnan(result.objectives[i])) continue;

@@ -202,7 +202,9 @@ std::map<std::string, double> Store::metrics(const std::string& key) {
   });
 }
 
-void Store::add(const PointIdentity& point, const Record& record, const std::vector<ObjectiveValue>& objectives) {
+void Store::add(const PointIdentity& point, const Record& record, const Objectives& objectives_of) {
+  const std::map<std::string, double> metrics = metrics_of(record.result);
+  const std::vector<ObjectiveValue> objectives = objectives_of ? objectives_of(metrics) : std::vector<ObjectiveValue>();
   guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_, kAtOnce);
     execute(database_,
@@ -217,7 +219,7 @@ void Store::add(const PointIdentity& point, const Record& record, const std::vec
     }
     execute(database_, "DELETE FROM metrics WHERE key = ?", record.key);
     SQLite::Statement metric(database_, "INSERT INTO metrics VALUES (?, ?, ?)");
-    for (const auto& [name, value] : metrics_of(record.result)) {
+    for (const auto& [name, value] : metrics) {
       SQLite::bind(metric, record.key, name, value);
       metric.exec();
       metric.reset();

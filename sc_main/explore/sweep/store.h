@@ -1,6 +1,7 @@
 #pragma once
 #include <SQLiteCpp/Database.h>
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -53,8 +54,10 @@ class Store {
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);
   std::map<std::string, double> metrics(const std::string& key);
+  /// What is to be kept of a result's metrics.
+  using Objectives = std::function<std::vector<ObjectiveValue>(const std::map<std::string, double>& metrics)>;
   /// Records how a point ended, and the objectives of all who are that point, replacing what was there.
-  void add(const PointIdentity& point, const Record& record, const std::vector<ObjectiveValue>& objectives = {});
+  void add(const PointIdentity& point, const Record& record, const Objectives& objectives_of = {});
   void add(const std::vector<ObjectiveValue>& objectives);
 
   /// Rows of a sweep in order, for export: axis values, status, metrics, objectives. `sweep` empty: the only one.
