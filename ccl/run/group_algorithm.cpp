@@ -4,6 +4,7 @@
 
 #include "ccl/contract/error.h"
 #include "ccl/data/layout.h"
+#include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
 namespace {
