@@ -101,7 +101,7 @@ class ProcessGroup {
   std::shared_ptr<const ccl::GroupAlgorithm> named_{};  ///< of `algorithm_`; null: "auto"
   std::optional<ccl::Chooser> chooser_{};
   std::vector<std::unique_ptr<ccl::Collective>> algorithms_;  // in the order of their first use
-  std::vector<Tables> tables_;  // by group rank
+  std::vector<Tables> tables_;                                // by group rank
   ccl::GroupQueues::Added own_queues_;
   std::vector<std::shared_ptr<Handle::State>> own_tables_;  // by group rank
   /// Programs of a member, by their number in the group, and when each was used last.   assumed: a PE has room for 16
