@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "ccl/contract/legal.h"
-
 namespace kernbench::ccl {
 namespace {
 
