@@ -330,7 +330,7 @@ void Call::prepare() {
   const Entered entered = enter();
   runtime_.groups.await_tables(group_, entered.chosen.number, rank_);
   ccl::Collective::Launch launch = group_.algorithm(entered.chosen.number).bind(entered.tensors, *entered.chosen.call);
-  if (!launch.targets.empty()) {
+  if (!launch.message.targets.empty()) {
     if (const auto program = install_program(entered.chosen.number, launch)) runtime_.messages.await(program);
   }
   runtime_.groups.barrier(rank_, who_.c_str(), &group_);
@@ -338,9 +338,9 @@ void Call::prepare() {
 
 std::shared_ptr<Handle::State> Call::install_program(std::size_t algorithm, ccl::Collective::Launch& launch) {
   const ProcessGroup::Slot slot = group_.program(member_, launch.program);
-  launch.call.program = slot.id;
+  launch.message.call->program = slot.id;
   if (slot.installed) return nullptr;
-  return runtime_.messages.submit(program_message(slot.id, launch.program, launch.targets), rank_,
+  return runtime_.messages.submit(program_message(slot.id, launch.program, launch.message.targets), rank_,
                                   group_.sip_of(member_), runtime_.messages.stream_of(rank_, 0), {},
                                   "program of " + group_.algorithm(algorithm).name());
 }
@@ -362,8 +362,8 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
 
   const std::string& name = group_.algorithm(algorithm).name();
   const int sip = group_.sip_of(member_);
-  ccl::Collective::Launch bound = group_.algorithm(algorithm).bind(entered.tensors, *call);
-  if (bound.targets.empty()) {
+  ccl::Collective::Launch launch = group_.algorithm(algorithm).bind(entered.tensors, *call);
+  if (launch.message.targets.empty()) {
     auto state = std::make_shared<Handle::State>();
     state->kind = "collective";
     state->name = name;
@@ -380,31 +380,22 @@ std::shared_ptr<Handle::State> Call::submit(const Entered& entered) {
     runtime_.messages.complete(state);
     return state;
   }
-  install_program(algorithm, bound);
-  const std::shared_ptr<const Program> program = bound.program;
-  LaunchMessage launch;
-  launch.kernel = name;
-  launch.entry = bound.kernel.entry;
-  launch.arguments = std::move(bound.kernel.arguments);
-  launch.targets = std::move(bound.targets);
-  launch.group = group_.id();
-  launch.call = std::move(bound.call);
-  launch.least = bound.least;
+  install_program(algorithm, launch);
   std::vector<Tensor> uses;
   bool spread = true;
   const auto use = [&](const Tensor& tensor, Side& side) {
     if (!tensor) return;
     spread = spread && pes_of(side.argument) == runtime_.map.pes_per_sip();
-    launch.tensors.push_back(std::move(side.argument));
+    launch.message.tensors.push_back(std::move(side.argument));
     uses.push_back(tensor);
   };
   use(request_.in, in_);
   if (!in_place_) use(request_.out, out_);
-  auto state =
-      runtime_.messages.submit(std::move(launch), rank_, sip, runtime_.messages.stream_of(rank_, 0), "collective", name,
-                               std::move(uses), &order, number, ready() ? std::function<bool()>() : ready);
+  auto state = runtime_.messages.submit(std::move(launch.message), rank_, sip, runtime_.messages.stream_of(rank_, 0),
+                                        "collective", name, std::move(uses), &order, number,
+                                        ready() ? std::function<bool()>() : ready);
   state->choice = choice;
-  state->program = program;
+  state->program = launch.program;
   state->operation = to_string(call_.op);
   state->bound.bytes = static_cast<double>(bytes_);
   if (spread) state->bound.kind = "spread";

@@ -36,6 +36,14 @@ void check_home(const Group& group, int rank, const std::vector<TensorShard>& sh
   }
 }
 
+/// Throws Error if the type has no such number.
+void check_divisor(int contributions, DType dtype) {
+  double divisor = 0;
+  store_element(&divisor, dtype, 0, contributions);
+  if (load_element(&divisor, dtype, 0) == contributions) return;
+  throw Error(fmt::format("avg of {0} contributions: {1} cannot hold {0}", contributions, to_string(dtype)));
+}
+
 }  // namespace
 
 struct Collective::Impl {
@@ -125,21 +133,16 @@ Collective::Launch Collective::bind(const CallTensors& tensors, BoundCall& bound
   auto known = bound.prepared.find(key);
   if (known == bound.prepared.end()) known = bound.prepared.emplace(key, impl_->prepare(tensors, bound)).first;
   const PreparedCall& prepared = known->second;
-  Launch launch;
-  launch.kernel = impl_->bind_arguments(tensors.rank, tensors.in.base, prepared);
-  launch.program = prepared.program;
-  launch.targets = prepared.targets;
-  launch.contributions = prepared.contributions;
-  launch.least = prepared.least;
-  launch.call = std::move(call);
-  if (reduces(launch.call.op) && launch.call.reduce_op == ReduceOp::avg) {
-    double divisor = 0;
-    store_element(&divisor, launch.call.dtype, 0, launch.contributions);
-    if (load_element(&divisor, launch.call.dtype, 0) != launch.contributions) {
-      throw Error(fmt::format("avg of {} contributions: {} cannot hold {}", launch.contributions,
-                              to_string(launch.call.dtype), launch.contributions));
-    }
-  }
+  if (reduces(call.op) && call.reduce_op == ReduceOp::avg) check_divisor(prepared.contributions, call.dtype);
+  BoundKernel kernel = impl_->bind_arguments(tensors.rank, tensors.in.base, prepared);
+  Launch launch{{}, prepared.program, prepared.contributions};
+  launch.message.kernel = name();
+  launch.message.entry = kernel.entry;
+  launch.message.arguments = std::move(kernel.arguments);
+  launch.message.targets = prepared.targets;
+  launch.message.group = group().id;
+  launch.message.call = std::move(call);
+  launch.message.least = prepared.least;
   return launch;
 }
 

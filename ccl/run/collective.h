@@ -39,12 +39,11 @@ class Collective {
 
   /// What one rank has to launch for one call.
   struct Launch {
-    BoundKernel kernel;                      ///< LaunchMessage::entry and arguments
+    /// Whole but for the tensors, the stream and the number of the program. Without targets no PE holds an element:
+    /// there is nothing to launch.
+    LaunchMessage message;
     std::shared_ptr<const Program> program;  ///< what the targets must have; the same for calls of the same shape
-    std::vector<PeCoord> targets;            ///< empty if no PE holds an element: nothing to launch
-    CollectiveCall call;                     ///< completed: LaunchMessage::call
     int contributions = 0;                   ///< as avg divides by
-    Ps least = 0;                            ///< LaunchMessage::least
   };
   /// `tensors`: of rank `tensors.rank`. Its call: op, reduce_op, dtype, root, to and from as the user gave them; the
   /// rest is filled in here. `in`, `out`: on this rank's SIP with all their shards, empty ones too. Shapes and shards

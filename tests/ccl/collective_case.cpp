@@ -117,7 +117,7 @@ class Run {
     if (machine.most_message_bytes > c_.queue.slot_bytes) return "a message is longer than a slot";
     for (int rank = 0; rank < map_.sips; ++rank) {
       if (std::string wrong = check(machine, rank); !wrong.empty()) return wrong;
-      const Ps least = launches[static_cast<std::size_t>(rank)].least, links = on_links(machine, rank);
+      const Ps least = launches[static_cast<std::size_t>(rank)].message.least, links = on_links(machine, rank);
       if (least > links || static_cast<double>(least) < c_.least_share * static_cast<double>(links)) {
         return fmt::format("rank {}: least time {} ps, what it receives takes {} ps", rank, least, links);
       }

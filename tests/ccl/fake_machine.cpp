@@ -14,7 +14,7 @@ namespace {
 class Recorder final : public Tl {
  public:
   Recorder(const MachineMap& map, PeCoord pe, const ccl::Collective::Launch& launch, std::vector<Op>& ops)
-      : map_(map), pe_(pe), call_(launch.call), program_(*launch.program), ops_(ops) {}
+      : map_(map), pe_(pe), call_(*launch.message.call), program_(*launch.program), ops_(ops) {}
 
   std::int64_t program_id(int axis) const override { return axis == 0 ? pe_.pe : axis == 1 ? pe_.cube : pe_.sip; }
   std::int64_t num_programs(int axis) const override {
@@ -258,11 +258,11 @@ bool FakeMachine::step(Process& process) {
 std::string FakeMachine::run(const std::vector<ccl::Collective::Launch>& launches) {
   std::vector<Process> processes;
   for (const auto& launch : launches) {
-    for (const PeCoord pe : launch.targets) {
+    for (const PeCoord pe : launch.message.targets) {
       Process process;
       process.pe = pe;
       Recorder recorder(map_, pe, launch, process.ops);
-      launch.kernel.entry(launch.kernel.arguments.data(), recorder);
+      launch.message.entry(launch.message.arguments.data(), recorder);
       processes.push_back(std::move(process));
     }
   }

@@ -89,7 +89,7 @@ TEST(PeRanks, AlgorithmsSeeTheWorldSizeAsSipsOfOneCube) {
     const LaunchMessage::TensorArg tensor{0, {{home, 0, 12, 1, 6}}, {1, 6}};
     const ccl::Collective::Launch launch = collective.bind({call, tensor, tensor, 5, rank});
     EXPECT_EQ(launch.contributions, 5);
-    EXPECT_EQ(launch.targets, std::vector<PeCoord>{home});
+    EXPECT_EQ(launch.message.targets, std::vector<PeCoord>{home});
     seen = {};
     EXPECT_EQ(machine.run({launch}), "");
     EXPECT_EQ(seen, (std::array<std::int64_t, 9>{6, 1, 1, 5, 3, 0, 0, 0, 1})) << to_string(scope);

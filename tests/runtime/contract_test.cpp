@@ -156,7 +156,7 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
           backend = std::make_unique<test::LoneCollective>(entry, map, group, Scope::sip, rings, tensors);
         const ccl::Collective::Launch bound = backend->bind(tensors);
         ctx.wait(ctx.submit(SfrWriteMessage{backend->neighbours(rank)}));
-        ctx.wait(ctx.submit(program_message(ProgramId{7}, bound.program, bound.targets)));
+        ctx.wait(ctx.submit(program_message(ProgramId{7}, bound.program, bound.message.targets)));
         ctx.barrier();
 
         Positional arguments;
@@ -176,8 +176,8 @@ TEST_P(ModuleContract, EveryBuiltInIsLaunchedByItsFourSymbolsAlone) {
         launch.entry = {reinterpret_cast<KernelEntry::Code>(algorithm.kernel.call), &call_symbol};
         launch.arguments.resize(sizeof arguments);
         std::memcpy(launch.arguments.data(), static_cast<const void*>(arguments.data()), sizeof arguments);
-        launch.targets = bound.targets;
-        launch.call = bound.call;
+        launch.targets = bound.message.targets;
+        launch.call = bound.message.call;
         launch.call->program = ProgramId{7};
         launch.tensors = {tensors.in, tensors.out};
         ctx.wait(ctx.submit(std::move(launch)));
