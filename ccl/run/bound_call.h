@@ -63,7 +63,7 @@ struct BoundCall {
   std::string algorithm;
   Plan plan;
   std::shared_ptr<const ExecutionPlan> ready;             ///< the plan, with lanes that are cut for it
-  std::map<std::pair<int, bool>, PreparedCall> prepared;  ///< by rank, and whether in and out have one base there
+  std::map<std::pair<int, bool>, PreparedCall> prepared;  ///< by rank, and whether it is in place there
 
   std::shared_ptr<const PeMessages> messages;  ///< of those who run PE to PE; null: nobody has asked for them
 

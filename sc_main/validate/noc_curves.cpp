@@ -63,8 +63,8 @@ std::string row_name(const Curve& curve, const Row& row) { return fmt::format("{
 void judge_latency(const Curve& curve, const Row& row, double measured, std::vector<Case>& cases) {
   if (row.saturated) return;
   const bool settled = row.stable && row.load <= curve.judged_up_to();
-  cases.push_back(judge(row_name(curve, row), kLatency, row.latency, measured, curve.limits.latency,
-                        settled ? "" : "above 0.8 of saturation, where seeds decide"));
+  cases.push_back(
+      judge(row_name(curve, row), kLatency, row.latency, measured, curve.limits.latency, settled ? "" : kNotJudged));
 }
 
 void judge_accepted(const Curve& curve, const Row& row, double measured, std::vector<Case>& cases) {

@@ -17,6 +17,7 @@ inline constexpr NocLimits kFastNoc{0.15, 0.10, 0.15, 0.03};
 inline constexpr unsigned kSeeds = 5;
 /// Latencies are judged up to this fraction of the table's saturation load.
 inline constexpr double kJudgedUpTo = 0.8;
+inline constexpr const char* kNotJudged = "above 0.8 of saturation, where seeds decide";
 
 // Columns that several kinds of table have.
 inline constexpr const char* kLoad = "injection_rate_flits_per_node_per_cycle";

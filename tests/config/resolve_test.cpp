@@ -288,7 +288,7 @@ TEST_F(ResolveFiles, APinnedLayoutThatIsNotThereIsAProblemOfItsKey) {
     return "nothing was thrown";
   };
   EXPECT_EQ(error_of("machine.yaml", {}),
-            "machine.yaml:2:12: error: cube_mesh is the file 'gone.yaml', which does not exist\n"
+            "machine.yaml:2:12: error: cube_mesh: 'gone.yaml' cannot be read: No such file or directory\n"
             "  hint: paths are relative to the file that names them");
   EXPECT_EQ(error_of("minimal", {"cube_mesh=gone.yaml"}),
             "--set cube_mesh=gone.yaml: error: cube_mesh: 'gone.yaml' cannot be read: No such file or directory");

@@ -29,23 +29,11 @@ std::string relative_to(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().string();
 }
 
-/// What is wrong with a file that `what` names at `where`.
-void check_file(const std::string& path, const char* what, const Location& where, Problems& problems) {
-  std::error_code ignored;
-  const auto state = fs::status(path, ignored);
-  if (fs::exists(state) && !fs::is_directory(state)) return;
-  problems.add(where,
-               fmt::format("{} the file {}, which {}", what, quote(path),
-                           fs::exists(state) ? "is a directory" : "does not exist"),
-               "paths are relative to the file that names them");
-}
-
 /// `cube_mesh` of a file is relative to the file.
 void anchor_paths(Layer& layer) {
   ConfigNode* mesh = layer.tree.find("cube_mesh");
   if (mesh == nullptr || !mesh->is_scalar() || layer.preset) return;
   mesh->text = relative_to(layer.folder, mesh->text);
-  if (layer.on_disk) check_file(mesh->text, "cube_mesh is", mesh->where, layer.problems);
 }
 
 Layer load_layer(const std::string& path) {
@@ -65,7 +53,7 @@ Layer load_named(const std::string& path, const Location& where) {
   } catch (const ConfigError& error) {
     const Problem& first = error.problems().front();
     if (where.line == 0 || first.where.line != 0) throw;
-    throw ConfigError(where, fmt::format("extends: {} {}", quote(first.where.file), first.text), first.hint);
+    throw ConfigError(where, fmt::format("extends: {} {}", quote(first.where.file), first.text), kRelative);
   }
 }
 
@@ -75,14 +63,7 @@ Layer find_layer(const std::string& name, const std::string& folder, const Locat
   if (is_preset(name)) return parse_preset(name);
   const std::string path = relative_to(folder, name);
   std::error_code ignored;
-  if (names_file(name) || fs::exists(path, ignored)) {
-    if (where.line != 0) {
-      Problems problems;
-      check_file(path, "extends", where, problems);
-      if (!problems.empty()) throw ConfigError(problems);
-    }
-    return load_named(path, where);
-  }
+  if (names_file(name) || fs::exists(path, ignored)) return load_named(path, where);
   const std::string near = nearest(name, preset_names());
   throw ConfigError(
       where,

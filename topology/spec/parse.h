@@ -16,6 +16,9 @@ struct Layer {
   ConfigNode tree;         ///< `cube_mesh` is already relative to the working directory
 };
 
+/// Hint of a file that cannot be read, where another one names it.
+inline constexpr const char* kRelative = "paths are relative to the file that names them";
+
 /// Stage 1's result: located trees.
 struct Parsed {
   /// Each is laid on those before: a preset, what else the named file extends, that file, `--set` entries in order.

@@ -23,18 +23,6 @@ std::string hash_of(const std::string& text) {
 
 namespace {
 
-/// What a pinned layout holds: one that cannot be read is a problem of `key`, which names it. None names one that was
-/// found.
-std::string layout_text(const std::string& path, const ConfigNode* key) {
-  try {
-    return path.empty() ? std::string() : load_text(path);
-  } catch (const ConfigError& error) {
-    if (key == nullptr) throw;
-    const Problem& first = error.problems().front();
-    throw ConfigError(key->where, fmt::format("cube_mesh: {} {}", quote(path), first.text), first.hint);
-  }
-}
-
 /// merge() of whole files.
 ConfigNode merge_layer(ConfigNode base, const ConfigNode& over) {
   ConfigNode* cube = base.find("cube");
@@ -103,12 +91,25 @@ void derive(SystemSpec& spec, const ConfigNode& tree) {
   for (NocConfig* crossbar : {&spec.sip.io.crossbar, &spec.links.switch_crossbar}) crossbar->rows = crossbar->cols = 1;
 }
 
-/// A pinned layout lies beside the topology file.
+/// A pinned layout that no key names lies beside the topology file.
 void find_cube_mesh(SystemSpec& spec, const Layer& main) {
   if (!spec.cube_mesh.empty() || !main.on_disk) return;
   const std::filesystem::path path = (std::filesystem::path(main.folder) / "cube_mesh.yaml").lexically_normal();
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) spec.cube_mesh = path.string();
+}
+
+/// One that cannot be read is a problem of `key`, which names it, or of the file that was found.
+void load_cube_mesh(SystemSpec& spec, const ConfigNode* key, Problems& problems) {
+  if (spec.cube_mesh.empty()) return;
+  try {
+    spec.cube_mesh_text = load_text(spec.cube_mesh);
+  } catch (const ConfigError& error) {
+    const Problem& first = error.problems().front();
+    if (key == nullptr) return problems.add(first.where, first.text, first.hint);
+    const char* hint = key->where.line > 0 ? kRelative : "";
+    problems.add(key->where, fmt::format("cube_mesh: {} {}", quote(spec.cube_mesh), first.text), hint);
+  }
 }
 
 /// Keys, wherever they stand. A pinned layout shows in the ways of packets, whatever its file is called.
@@ -162,6 +163,7 @@ Resolved resolve_layers(const Parsed& parsed) {
   read_section(root_section(), tree, &spec, "", problems, failed);
   derive(spec, tree);
   find_cube_mesh(spec, main);
+  load_cube_mesh(spec, tree.find("cube_mesh"), problems);
 
   const CheckContext context{tree, layer_files, failed, problems};
   check_system(spec, context);
@@ -176,7 +178,6 @@ Resolved resolve_layers(const Parsed& parsed) {
   if (resolved.config["overrides"].empty()) resolved.config.erase("overrides");
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
   resolved.sources.insert(resolved.sources.end(), overrides.begin(), overrides.end());
-  spec.cube_mesh_text = layout_text(spec.cube_mesh, tree.find("cube_mesh"));
   resolved.hash = hash_of(json_text(resolved.config) + spec.cube_mesh_text);
   return resolved;
 }
