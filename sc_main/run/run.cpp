@@ -280,8 +280,19 @@ void Run::compare_files(const Arguments& given) const {
 }
 
 topology::Resolved Run::resolve() const {
-  return earlier_ ? topology::resolve_json(earlier_->config, common_.from, machine_.sets)
-                  : topology::resolve(machine_.topology, machine_.sets);
+  if (!earlier_) return topology::resolve(machine_.topology, machine_.sets);
+  topology::Resolved resolved = topology::resolve_json(earlier_->config, common_.from, machine_.sets);
+  compare_layout(resolved.spec);
+  return resolved;
+}
+
+void Run::compare_layout(const topology::SystemSpec& spec) const {
+  const bool named = std::any_of(machine_.sets.begin(), machine_.sets.end(),
+                                 [](const std::string& set) { return set.rfind("cube_mesh=", 0) == 0; });
+  if (named || !earlier_->files.contains(spec.cube_mesh)) return;
+  if (earlier_->files[spec.cube_mesh] == topology::hash_of(spec.cube_mesh_text)) return;
+  throw UsageError(fmt::format("'{}' is not what it was in the earlier run", spec.cube_mesh),
+                   fmt::format("give --set cube_mesh={} to run with it all the same", spec.cube_mesh));
 }
 
 namespace {
@@ -330,6 +341,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   }
   result_.config_hash = resolved.hash;
   for (const std::string& input : inputs()) result_.config_hash = topology::hash_of(result_.config_hash + input);
+  const topology::SystemSpec& spec = resolved.spec;
+  if (!spec.cube_mesh.empty()) result_.files[spec.cube_mesh] = topology::hash_of(spec.cube_mesh_text);
   result_.map = &plan.map;
 
   const std::uint64_t sample = common_.replay_sample();

@@ -70,6 +70,8 @@ class Run {
   void compare_plugins(const Arguments& before) const;
   /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.
   void compare_files(const Arguments& given) const;
+  /// The same of a pinned layout.
+  void compare_layout(const topology::SystemSpec& spec) const;
   /// `files`: are removed if the process is ended.
   Report simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                   const std::vector<const OutputFile*>& files);

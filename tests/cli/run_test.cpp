@@ -128,6 +128,24 @@ TEST(Run, RunsAgainFromItsResult) {
   EXPECT_EQ(other["config_hash"], first["config_hash"]);
 }
 
+/// A pinned layout is read again from its place, and is the one of the earlier run unless it is named again.
+TEST(Run, ThePinnedLayoutOfAnEarlierRunHasToBeWhatItWas) {
+  const Tool tool;
+  ASSERT_EQ(tool({"topology", "export", "minimal", "--what", "cube-mesh", "-o", "cube_mesh.yaml"}).code, 0);
+  std::ofstream(tool.file("machine.yaml")) << "extends: minimal\n";
+  const ordered_json first = run(tool, {"run", "all_reduce", "--topology", "machine.yaml", "-b", "4K"});
+  std::ofstream(tool.file("first.json")) << first.dump();
+  EXPECT_EQ(first["files"].size(), 1U);
+  EXPECT_EQ(tool({"run", "--from", "first.json"}).code, 0);
+  std::ofstream(tool.file("cube_mesh.yaml"), std::ios::app) << "# of today\n";
+  const Outcome changed = tool({"run", "--from", "first.json"});
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_EQ(changed.err,
+            "kernbench: error: 'cube_mesh.yaml' is not what it was in the earlier run\n"
+            "  hint: give --set cube_mesh=cube_mesh.yaml to run with it all the same\n");
+  EXPECT_EQ(tool({"run", "--from", "first.json", "--set", "cube_mesh=cube_mesh.yaml"}).code, 0);
+}
+
 TEST(Run, AResultFileThatCannotBeReadIsSaidWithTheReason) {
   const Tool tool;
   EXPECT_EQ(tool({"run", "--from", "none.json"}).err,

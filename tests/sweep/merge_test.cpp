@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "sc_main/explore/sweep/remote_plan.h"
+#include "tests/support/test_folder.h"
+#include "tlm/config/json_text.h"
 
 namespace kernbench::sweep {
 namespace {
@@ -68,6 +72,26 @@ TEST(Shards, DealNeighboursToDifferentWorkers) {
   EXPECT_EQ(shards[0], (std::vector<Task*>{all[0], all[2], all[4]}));
   EXPECT_EQ(shards[1], (std::vector<Task*>{all[1], all[3]}));
   EXPECT_EQ(shards_of(all, 9).size(), 5U);
+}
+
+/// Else its result would stand under the key of a point that it is not.
+TEST(Worker, RefusesAPointWhoseFilesAreOthersThere) {
+  const TestFolder folder;
+  const std::string ring = folder.file("ring.xml"), plan = folder.file("plan.json"), results = folder.file("r.jsonl");
+  std::ofstream(ring) << read(KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml");
+  const SweepFile file =
+      read_sweep("workload: all_reduce\ntopology: ring8\nset: {system.sips.count: 4}\noptions: {schedule: '" + ring +
+                     "'}\naxes: {b: [4096]}\n",
+                 "sweep.yaml");
+  PointMaker maker(file);
+  const auto task = make_task(file, maker, points(file, maker).front());
+  ASSERT_EQ(task->refusal, "");
+  std::ofstream(plan) << json_text(plan_of_tasks({task.get()}, {})) << "\n";
+  std::ofstream(ring, std::ios::app) << "<!-- of today -->\n";
+  run_worker(plan, results, 1, false);
+  const auto answer = nlohmann::json::parse(read(results));
+  EXPECT_EQ(answer["error"], "a file that the point names is another one here");
+  EXPECT_EQ(answer["key"], task->identity.key);
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ std::unique_ptr<Task> task_of(const Json& point, const Json& configs) {
         topology::resolve_json(configs.at(task->identity.config_hash), point.at("machine").get<std::string>()));
     if (task->resolved->hash != task->identity.config_hash)
       throw OutputError("the machine is another one here; do all files that it names look the same?");
+    if (inputs_of(*task->run) != point.at("inputs").get<std::string>())
+      throw OutputError("a file that the point names is another one here");
   } catch (const nlohmann::json::exception&) {
     throw;
   } catch (...) {
@@ -96,7 +98,8 @@ Json plan_of_tasks(const std::vector<Task*>& tasks, const Limits& limits) {
     plan["points"].push_back({{"key", task->identity.key},
                               {"arguments", task->arguments},
                               {"machine", task->resolved->spec.name},
-                              {"config_hash", task->identity.config_hash}});
+                              {"config_hash", task->identity.config_hash},
+                              {"inputs", task->inputs}});
     if (!plan["configs"].contains(task->identity.config_hash))
       plan["configs"][task->identity.config_hash] = task->resolved->config;
   }

@@ -53,6 +53,12 @@ void Task::refuse() {
   refusal_code = static_cast<int>(code);
 }
 
+std::string inputs_of(const Run& run) {
+  std::string text;
+  for (const std::string& input : run.inputs()) text += hash_of(input) + "\n";
+  return hash_of(text);
+}
+
 std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point) {
   auto task = std::make_unique<Task>();
   const PointCommand command = maker.command(point);
@@ -70,7 +76,8 @@ std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, 
   std::string text = fmt::format("kernbench point 1\n{}\n{}\n{}\n{}\n{}\n", kVersion, build_id(), file.workload,
                                  task->identity.config_hash, join(canonical_options(command, !task->resolved), "\n"));
   if (task->run) {
-    for (const std::string& input : task->run->inputs()) text += "input " + hash_of(input) + "\n";
+    task->inputs = inputs_of(*task->run);
+    text += "inputs " + task->inputs + "\n";
   } else {
     for (const std::string& plugin : file.plugins) text += "plugin " + hash_of(read_file(plugin)) + "\n";
   }

@@ -14,6 +14,7 @@ struct Task {
   PointIdentity identity;
   Arguments arguments;  ///< what follows `run`, but for the machine
   std::unique_ptr<Run> run;
+  std::string inputs;  ///< inputs_of the run
   std::unique_ptr<topology::Resolved> resolved;
   std::string refusal;  ///< the point cannot even start: bad values; empty: it can
   int refusal_code = 0;
@@ -21,6 +22,9 @@ struct Task {
 
   void refuse();  ///< for what is being caught
 };
+
+/// Hash over the contents of all files that a run reads besides its machine.
+std::string inputs_of(const Run& run);
 
 /// Resolves a point's machine and names the point: the key is a hash over the program, the workload, the options that
 /// decide the result, the resolved machine, and the contents of the files that are named.
