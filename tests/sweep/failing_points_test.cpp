@@ -127,6 +127,15 @@ TEST(Sweep, APointBeyondItsSimulatedTimeFailsWithTheLimitsCode) {
   EXPECT_EQ(point.code_again, 4);
 }
 
+TEST(Sweep, APointThatCannotStartDoesNotCountAsRun) {
+  const Tool tool;
+  write(tool.file("s.yaml"), "workload: gemm_single_pe\ntopology: minimal\naxes: {m: [16, 0]}\n");
+  const Outcome outcome = tool({"sweep", "s.yaml"});
+  EXPECT_EQ(outcome.code, 6) << outcome.err;
+  EXPECT_NE(outcome.out.find("1 ok, 1 failed, 0 lost, 0 refused; 1 ran now, 0 were in the store"), std::string::npos)
+      << outcome.out;
+}
+
 TEST(Sweep, APointThatIsEndedFromOutsideRunsAgain) {
   const Tool tool;
   write(tool.file("s.yaml"), plain_sweep(3, 0, "killed_once"));

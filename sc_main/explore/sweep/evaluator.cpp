@@ -40,7 +40,7 @@ class Evaluator::Batch {
     };
     executor.run([&] { return next(); },
                  [&](const Task& task, const Record& record) {
-                   done(task.identity, record);
+                   done(task.identity, record, true);
                    owner_.report();
                  },
                  tick, owner_.stop_);
@@ -77,7 +77,7 @@ class Evaluator::Batch {
         continue;  // the first one of its key is under way
       } else if (!use_store(key, same)) {
         if (task->refusal.empty()) return task;
-        done(task->identity, refused_record(key, task->refusal_code, task->refusal));
+        done(task->identity, refused_record(key, task->refusal_code, task->refusal), false);
       }
     }
     return nullptr;
@@ -88,12 +88,12 @@ class Evaluator::Batch {
     if (!record || record->status == Status::lost || (record->status == Status::failed && owner_.options_.retry_failed))
       return false;
     same.ended = true;
-    ++owner_.progress_.cached;
     owner_.store_.add(take(same.points.front(), *record, metrics_of(record->result), true));
     return true;
   }
 
-  void done(const PointIdentity& identity, const Record& record) {
+  /// `ran`: else it could not even start.
+  void done(const PointIdentity& identity, const Record& record, bool ran) {
     Same& same = by_key_[identity.key];
     owner_.store_.add(identity, record, [&](const std::map<std::string, double>& metrics) {
       std::vector<ObjectiveValue> objectives;
@@ -105,7 +105,7 @@ class Evaluator::Batch {
     });
     same.ended = true;
     Progress& progress = owner_.progress_;
-    ++progress.ran;
+    if (ran) ++progress.ran;
     progress.cpu_s += record.cpu_s;
     progress.model_cpu_s += record.model_cpu_s;
     progress.process_s += record.wall_s;
@@ -116,6 +116,7 @@ class Evaluator::Batch {
   std::vector<ObjectiveValue> take(std::size_t index, const Record& record,
                                    const std::map<std::string, double>& metrics, bool cached) {
     ++owner_.progress_.done;
+    if (cached) ++owner_.progress_.cached;
     if (record.status == Status::failed) ++owner_.progress_.failed;
     if (record.status == Status::lost) ++owner_.progress_.lost;
     Evaluated& result = results_[index];

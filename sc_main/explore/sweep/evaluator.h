@@ -29,7 +29,7 @@ struct Progress {
   std::size_t done = 0;   ///< of them, those that were in the store among them
   std::size_t cached = 0, failed = 0, lost = 0, refused = 0, running = 0;
   double elapsed_s = 0;
-  std::size_t ran = 0;                               ///< of those done, the ones that were not in the store
+  std::size_t ran = 0;                               ///< runs now: points that are the same share one
   double cpu_s = 0, model_cpu_s = 0, process_s = 0;  ///< of them: CPU time, that of the simulation alone, wall time
 };
 
