@@ -107,7 +107,7 @@ const Groups::CubeQueues& Groups::cube_queues(int rank, int sip, std::uint16_t s
   const auto number = static_cast<std::uint16_t>(sip);
   ccl::GroupQueues queues(runtime_.map, {next, {number}, ccl::queue_shape(runtime_.map)}, rings_);
   const ccl::SipShape alone;  // a ring of one SIP
-  SfrWriteMessage rows{queues.rows(queues.add(alone, ccl::kLocalPeers | ccl::kCubeGrid, {}), 0)};
+  SfrWriteMessage rows{queues.rows(queues.add(alone, {ccl::kLocalPeers | ccl::kCubeGrid}), 0)};
   reserve_rings({number});
   if (!rows.entries.empty()) {
     found->second.installed = runtime_.messages.submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");

@@ -61,8 +61,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
     throw std::invalid_argument(fmt::format("init_process_group: directions is {:#x}: bits of {:#x} have a meaning",
                                             options.directions, ccl::kAllDirections));
   }
-  if (options.directions != 0)
-    own_queues_ = queues_->add(ccl::sip_shape(map, queues_->group()), options.directions, {});
+  if (options.directions != 0) own_queues_ = queues_->add(ccl::sip_shape(map, queues_->group()), {options.directions});
   if (algorithm_ == kAuto) {
     chooser().check_loaded();
   } else {
@@ -73,7 +72,7 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
 }
 
 ccl::Chooser& ProcessGroup::chooser() {
-  if (!chooser_) chooser_.emplace(*registry_, calls_, options_.parameters, named_);
+  if (!chooser_) chooser_.emplace(*registry_, calls_, queues_, options_.parameters, named_);
   return *chooser_;
 }
 
@@ -93,13 +92,8 @@ ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors
   // is chosen as if none were named.
   if (named_ && (!tensors.is_transfer() || (named_->serves(call.op) && named_->kind() != ccl::AlgorithmKind::schedule)))
     return {use(named_, bound.get()), bound, nullptr};
-  for (std::shared_ptr<const ccl::Choice> choice = chooser().choose(*bound, bytes);;) {
-    try {
-      return {use(choice->runs, bound.get()), bound, choice};
-    } catch (const ccl::Error& error) {  // most likely its queues do not fit beside those that are there
-      choice = chooser().choose_other(*bound, bytes, error.what());
-    }
-  }
+  const std::shared_ptr<const ccl::Choice> choice = chooser().choose(*bound, bytes);
+  return {use(choice->candidates.front().algorithm, bound.get()), bound, choice};
 }
 
 const std::string& ProcessGroup::algorithm_name() const {

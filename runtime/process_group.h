@@ -38,7 +38,7 @@ class ProcessGroup {
   std::uint16_t id() const { return queues_->group().id; }
   int size() const { return order_.size(); }
   const std::vector<int>& ranks() const { return order_.ranks(); }
-  Scope scope() const { return options_.scope; }
+  Scope scope() const { return calls_->scope(); }
   const ccl::Group& group() const { return queues_->group(); }
   /// -1: not a member.
   int group_rank(int rank) const;

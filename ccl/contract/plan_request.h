@@ -49,7 +49,7 @@ struct PlanRequest {
 struct Plan {
   std::shared_ptr<const Schedule> schedule;
   std::int64_t rounds = 1;  ///< M
-  double seconds = 0;       ///< what it should take: estimate.h
+  double seconds = 0;       ///< what it should take: estimate.h; 0 where nodes send something: it is not known
   bool at_least = false;    ///< it takes `seconds` or longer, which is above PlanRequest::most_seconds
 };
 

@@ -53,7 +53,10 @@ bool CallTensors::is_transfer() const { return call.op == CollectiveOp::send_rec
 bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
 
 CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
-    : map_(map), group_(group), scope_(scope), machine_(machine_request(map, group)) {}
+    : map_(map),
+      group_(group),
+      scope_(group.ranks_are_pes() ? Scope::sip : scope),
+      machine_(machine_request(map, group)) {}
 
 std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
   const bool in_place = !rooted(tensors.call.op) && tensors.in_place();  // with a root each rank may do as it likes
@@ -80,7 +83,7 @@ std::shared_ptr<BoundCall> CallBinder::make(const CallTensors& tensors, bool in_
   auto bound = std::make_shared<BoundCall>(tensors, in_place);
   try {
     bound->maps =
-        std::make_shared<const CallMaps>(make_call_maps(map_, op, tiles(), ranks, tensors.in, tensors.out, item));
+        std::make_shared<const CallMaps>(make_call_maps(map_, op, scope_, ranks, tensors.in, tensors.out, item));
     if (bound->maps->elements > 0) {
       bound->lanes.emplace(map_, *bound->maps, op, in_place, item);
       bound->request = call_request(map_, group_, machine_, *bound->maps, bound->lanes->all().size(), item,

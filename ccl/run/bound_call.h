@@ -58,7 +58,6 @@ struct BoundCall {
   PlanRequest request;         ///< SIPs as they are
 
   std::shared_ptr<const Choice> choice;  ///< what `auto` takes for it; ranks that are PEs share it. Null: not asked
-  std::map<std::string, std::string> refused;  ///< why some that run PE to PE could not be had for it, by their names
   // What follows is of one algorithm, by its name: use() replaces all of it.
   std::string algorithm;
   Plan plan;
@@ -82,7 +81,7 @@ struct BoundCall {
 /// of ranks.
 class CallBinder {
  public:
-  /// The arguments outlive it.
+  /// The arguments outlive it. A rank that is a PE is one contribution in every scope: its scope is sip.
   CallBinder(const MachineMap& map, const Group& group, Scope scope);
   /// The same for calls of one shape: those that differ in nothing but bases, data type and reduction.
   std::shared_ptr<BoundCall> bind(const CallTensors& tensors);
@@ -90,7 +89,6 @@ class CallBinder {
   const MachineMap& map() const { return map_; }
   const Group& group() const { return group_; }
   Scope scope() const { return scope_; }
-  Scope tiles() const { return tiles_of(group_, scope_); }
   /// What every request of the group says of the machine, with the SIPs as they are.
   const PlanRequest& machine() const { return machine_; }
 

@@ -64,14 +64,6 @@ struct Collective::Impl {
         messages(*queues) {}
 
   const std::shared_ptr<const Algorithm>& module() const { return algorithm->entry().algorithm; }
-  /// Throws Error, with the algorithm's name, where the call cannot run PE to PE.
-  const std::vector<std::pair<std::int32_t, std::int32_t>>& links_of(BoundCall& call) const {
-    try {
-      return pe_messages(queues->map(), queues->group(), call)->links();
-    } catch (const Error& error) {
-      throw Error(fmt::format("algorithm '{}' {}", algorithm->name(), error.what()));
-    }
-  }
   PreparedCall prepare(const CallTensors& tensors, BoundCall& bound) const;
   PreparedCall prepare_kernel(const CallTensors& tensors) const;
   PreparedCall prepare_schedule(const CallTensors& tensors, BoundCall& bound) const;
@@ -87,10 +79,9 @@ struct Collective::Impl {
 Collective::Collective(std::shared_ptr<const GroupAlgorithm> algorithm, std::shared_ptr<GroupQueues> queues,
                        std::shared_ptr<CallBinder> calls, BoundCall* first)
     : impl_(std::make_unique<Impl>(std::move(algorithm), std::move(queues), std::move(calls))) {
-  QueueNeeds needs = impl_->algorithm->needs();
-  const bool messages = impl_->algorithm->kind() == AlgorithmKind::pe_to_pe;
-  if (messages && first != nullptr) needs.links.pes = impl_->joined = impl_->links_of(*first);
-  impl_->added = impl_->queues->add(impl_->algorithm->sips(), needs.directions, needs.links, messages);
+  QueueNeeds needs = first == nullptr ? impl_->algorithm->needs() : impl_->algorithm->needs_of(*first);
+  impl_->added = impl_->queues->add(impl_->algorithm->sips(), needs);
+  if (needs.sparing) impl_->joined = std::move(needs.links.pes);
 }
 
 Collective::~Collective() = default;
@@ -103,7 +94,7 @@ std::vector<NeighbourEntry> Collective::neighbours(int rank) const { return impl
 
 bool Collective::has_queues_for(BoundCall& call) const {
   if (impl_->algorithm->kind() != AlgorithmKind::pe_to_pe) return true;
-  const auto& links = impl_->links_of(call);
+  const auto& links = impl_->algorithm->pe_links(call);
   return std::includes(impl_->joined.begin(), impl_->joined.end(), links.begin(), links.end());
 }
 
@@ -160,7 +151,7 @@ PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bo
 }
 
 PreparedCall Collective::Impl::prepare_kernel(const CallTensors& tensors) const {
-  Layout layout(queues->map(), calls->tiles(), 0, tensors.in.shards, size_of(tensors.call.dtype));
+  Layout layout(queues->map(), calls->scope(), 0, tensors.in.shards, size_of(tensors.call.dtype));
   PreparedCall made;
   made.n_elem = layout.n_elem;
   made.cube_w = layout.cube_w;

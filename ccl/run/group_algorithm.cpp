@@ -4,6 +4,7 @@
 
 #include "ccl/contract/error.h"
 #include "ccl/data/layout.h"
+#include "ccl/run/pe_to_pe.h"
 #include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
@@ -46,7 +47,7 @@ QueueNeeds GroupAlgorithm::find_needs() const {
   if (entry_.algorithm->links == nullptr) return needs;
   needs.links.ranks = links(1, 1);
   if (kind() == AlgorithmKind::kernel) return needs;
-  const Scope tiles = calls_.tiles();
+  const Scope tiles = calls_.scope();
   if (tiles != Scope::sip) needs.links.cubes = links(map.cube_w, map.cube_h);
   if (tiles == Scope::pe && map.pes_per_cube > 1) needs.links.pes = links(map.cube_w * map.pes_per_cube, map.cube_h);
   return needs;
@@ -58,6 +59,22 @@ std::vector<std::pair<std::int32_t, std::int32_t>> GroupAlgorithm::links(std::in
   request.cube_w = node_w;
   request.cube_h = node_h;
   return entry_.links(std::move(request));
+}
+
+QueueNeeds GroupAlgorithm::needs_of(BoundCall& call) const {
+  QueueNeeds needs = needs_;
+  if (kind() != AlgorithmKind::pe_to_pe) return needs;
+  needs.links.pes = pe_links(call);
+  needs.sparing = true;
+  return needs;
+}
+
+const std::vector<std::pair<std::int32_t, std::int32_t>>& GroupAlgorithm::pe_links(BoundCall& call) const {
+  try {
+    return pe_messages(calls_.map(), calls_.group(), call)->links();
+  } catch (const Error& error) {
+    throw Error(fmt::format("algorithm '{}' {}", name(), error.what()));
+  }
 }
 
 Plan GroupAlgorithm::plan(const PlanRequest& request) const {

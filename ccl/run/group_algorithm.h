@@ -11,12 +11,6 @@
 
 namespace kernbench::ccl {
 
-/// What all calls of an algorithm need of GroupQueues; a call that runs PE to PE needs more.
-struct QueueNeeds {
-  std::uint32_t directions = 0;
-  NodeLinks links;
-};
-
 /// An entry of ccl.yaml as one process group runs it: requests and answers are about the SIPs as the algorithm sees
 /// them.
 class GroupAlgorithm {
@@ -29,7 +23,12 @@ class GroupAlgorithm {
   AlgorithmKind kind() const { return entry_.algorithm->kind(); }
   bool serves(CollectiveOp op) const { return (entry_.algorithm->operations & bit(op)) != 0; }
   const SipShape& sips() const { return sips_; }
+  /// What all calls need of GroupQueues.
   const QueueNeeds& needs() const { return needs_; }
+  /// What a call needs: one that runs PE to PE queues of its own, too. Throws Error where it cannot run so.
+  QueueNeeds needs_of(BoundCall& call) const;
+  /// Those of its own. REQUIRES: kind() is pe_to_pe.
+  const std::vector<std::pair<std::int32_t, std::int32_t>>& pe_links(BoundCall& call) const;
   /// A request of the SIPs as they are, with those that the algorithm sees.
   PlanRequest seen(PlanRequest request) const { return sips_.put_into(std::move(request)); }
   /// As AlgorithmEntry::plan, of a request with the SIPs as they are. Throws Error, too, where a transfer between two

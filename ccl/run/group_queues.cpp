@@ -167,27 +167,41 @@ Direction GroupQueues::direction(NodeLevel level, int nodes_per_rank, std::int32
   return Direction::global(static_cast<unsigned>(first + rank * cubes * pes + b));
 }
 
-bool GroupQueues::surely_fit(const MachineMap& map, const Group& group, std::uint32_t directions,
-                             const NodeLinks& links) {
-  std::size_t most = 4 + 4 + map.pes_per_cube;  // directions of a grid, and PEs of a cube
-  if (directions & kGlobalPeers) most += group.sips.size();
-  for (const auto* pairs : {&links.ranks, &links.cubes, &links.pes}) {
+bool GroupQueues::surely_fit(const QueueNeeds& needs) const {
+  std::size_t most = 4 + 4 + map_.pes_per_cube;  // directions of a grid, and PEs of a cube
+  if (needs.directions & kGlobalPeers) most += group_.sips.size();
+  for (const auto* pairs : {&needs.links.ranks, &needs.links.cubes, &needs.links.pes}) {
     std::map<std::int32_t, std::size_t> degrees;
     std::size_t degree = 0;
     for (const auto& [a, b] : *pairs) degree = std::max({degree, ++degrees[a], ++degrees[b]});
     most += degree;
   }
-  return most * group.queue.ring_bytes() <= ring_memory(map, group.queue.memory, PeCoord{}).bytes;
+  return (rings_.most_used() + most) * group_.queue.ring_bytes() <= memory_of(PeCoord{}, needs.sparing).bytes;
 }
 
-GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links,
-                                    bool sparing) {
+RingMemory GroupQueues::memory_of(PeCoord pe, bool sparing) const {
+  const RingMemory memory = ring_memory(map_, group_.queue.memory, pe);
+  return sparing ? RingMemory{memory.base, memory.bytes / 2, "half of " + memory.name} : memory;
+}
+
+GroupQueues::Added GroupQueues::add(const SipShape& shape, const QueueNeeds& needs) {
+  const Added added = put(shape, needs);
+  number(added);
+  return added;
+}
+
+void GroupQueues::check(const SipShape& shape, const QueueNeeds& needs) {
+  if (!surely_fit(needs)) take_back(put(shape, needs));
+}
+
+/// Pairs that have no rings yet. If these do not fit, none was put there.
+GroupQueues::Added GroupQueues::put(const SipShape& shape, const QueueNeeds& needs) {
   Added added;
   const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
   for (int rank = 0; rank < ranks; ++rank) {
     for (const PeCoord pe : members(rank)) {
       added[pe].first = static_cast<std::uint32_t>(pairs_[pe].size());
-      for (const Pair& pair : wanted(shape, directions, rank, pe.cube, pe.pe)) add_pair(pe, pair);
+      for (const Pair& pair : wanted(shape, needs.directions, rank, pe.cube, pe.pe)) add_pair(pe, pair);
     }
   }
   const auto join = [&](PeCoord a, PeCoord b, Direction forth, Direction back) {
@@ -216,37 +230,32 @@ GroupQueues::Added GroupQueues::add(const SipShape& shape, std::uint32_t directi
       join(of(sip_a, a % nodes), of(sip_b, b % nodes), forth, back);
     }
   };
-  for (const auto& [a, b] : links.ranks) join_all(NodeLevel::rank, 1, a, b);
-  for (const auto& [a, b] : links.cubes) join_all(NodeLevel::cube, cubes, a, b);
-  for (const auto& [a, b] : links.pes) join_all(NodeLevel::pe, cubes * map_.pes_per_cube, a, b);
-  number(added, sparing);
+  for (const auto& [a, b] : needs.links.ranks) join_all(NodeLevel::rank, 1, a, b);
+  for (const auto& [a, b] : needs.links.cubes) join_all(NodeLevel::cube, cubes, a, b);
+  for (const auto& [a, b] : needs.links.pes) join_all(NodeLevel::pe, cubes * map_.pes_per_cube, a, b);
+  try {
+    for (auto& [pe, range] : added) {
+      range.second = static_cast<std::uint32_t>(pairs_[pe].size());
+      const auto more = static_cast<std::uint16_t>(range.second - range.first);
+      if (more > 0) rings_.check(pe, more, group_.queue, memory_of(pe, needs.sparing));
+    }
+  } catch (const Error&) {
+    take_back(added);
+    throw;
+  }
   return added;
 }
 
-/// Gives the pairs that were added their rings. If these do not fit, nothing was added.
-void GroupQueues::number(Added& added, bool sparing) {
-  const QueueShape& queue = group_.queue;
-  const auto count = [&](PeCoord pe, std::uint32_t first) {
-    return static_cast<std::uint16_t>(pairs_[pe].size() - first);
-  };
-  const auto memory_of = [&](PeCoord pe) {
-    RingMemory memory = ring_memory(map_, queue.memory, pe);
-    if (!sparing) return memory;
-    return RingMemory{memory.base, memory.bytes / 2, "half of " + memory.name};
-  };
-  try {
-    for (const auto& [pe, range] : added) {
-      if (const std::uint16_t more = count(pe, range.first); more > 0) rings_.check(pe, more, queue, memory_of(pe));
-    }
-  } catch (const Error&) {
-    for (const auto& [pe, range] : added) pairs_[pe].resize(range.first);
-    throw;
-  }
-  for (auto& [pe, range] : added) {
-    std::vector<Pair>& pairs = pairs_[pe];
-    range.second = static_cast<std::uint32_t>(pairs.size());
-    std::uint16_t ring = rings_.take(pe, count(pe, range.first), queue, ring_memory(map_, queue.memory, pe));
-    for (std::uint32_t i = range.first; i < range.second; ++i) pairs[i].ring = ring++;
+void GroupQueues::take_back(const Added& added) {
+  for (const auto& [pe, range] : added) pairs_[pe].resize(range.first);
+}
+
+/// Gives the pairs that were put there their rings.
+void GroupQueues::number(const Added& added) {
+  for (const auto& [pe, range] : added) {
+    const auto count = static_cast<std::uint16_t>(range.second - range.first);
+    std::uint16_t ring = rings_.take(pe, count, group_.queue, memory_of(pe, false));
+    for (std::uint32_t i = range.first; i < range.second; ++i) pairs_[pe][i].ring = ring++;
   }
 }
 

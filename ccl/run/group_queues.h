@@ -32,6 +32,13 @@ struct NodeLinks {
   std::vector<std::pair<std::int32_t, std::int32_t>> ranks, cubes, pes;
 };
 
+/// What an algorithm needs of the queues.
+struct QueueNeeds {
+  std::uint32_t directions = 0;  ///< DirectionSet
+  NodeLinks links{};
+  bool sparing = false;  ///< in half of the rings' memory, so that other algorithms find room as well
+};
+
 /// The queue pairs of a process group: whom a direction reaches, and in which ring it arrives. The only place that
 /// knows. All algorithms of the group share them: a pair that two of them use exists once.
 class GroupQueues {
@@ -39,17 +46,15 @@ class GroupQueues {
   /// Throws Error: no rank, a SIP that does not exist or stands in the group twice, rings without a slot.
   GroupQueues(const MachineMap& map, Group group, RingNumbers& rings);
 
-  /// Whether the queues of an algorithm fit for certain, which is soon known: by their number at most.
-  static bool surely_fit(const MachineMap& map, const Group& group, std::uint32_t directions, const NodeLinks& links);
-
   const MachineMap& map() const { return map_; }
   const Group& group() const { return group_; }
 
   /// Rows that one add() made: consecutive ones of every PE.
   using Added = std::map<PeCoord, std::pair<std::uint32_t, std::uint32_t>>;
-  /// Adds what is missing of `directions` (DirectionSet) and `links`. Throws Error, and adds nothing, if the rings do
-  /// not fit; `sparing`: into half of their memory, so that other algorithms find room as well.
-  Added add(const SipShape& shape, std::uint32_t directions, const NodeLinks& links, bool sparing = false);
+  /// Adds what is missing. Throws Error, and adds nothing, if the rings do not fit beside those that are there.
+  Added add(const SipShape& shape, const QueueNeeds& needs);
+  /// Throws the Error that add() would, and adds nothing.
+  void check(const SipShape& shape, const QueueNeeds& needs);
   /// Those rows of one rank's SIP, in (cube, pe, ring) order.
   std::vector<NeighbourEntry> rows(const Added& added, int rank) const;
 
@@ -69,7 +74,12 @@ class GroupQueues {
   std::vector<PeCoord> members(int rank) const;  // a SIP's PEs, or the one PE that the rank is
   Wanted wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube, std::uint16_t pe) const;
   void add_pair(PeCoord self, const Pair& pair);
-  void number(Added& added, bool sparing);
+  /// Fit for certain, which is soon known: by their number at most.
+  bool surely_fit(const QueueNeeds& needs) const;
+  RingMemory memory_of(PeCoord pe, bool sparing) const;
+  Added put(const SipShape& shape, const QueueNeeds& needs);
+  void take_back(const Added& added);
+  void number(const Added& added);
   const Pair* find(PeCoord pe, Direction direction) const;
   PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ccl/contract/error.h"
 #include "tlm/machine/names.h"
 
@@ -37,6 +39,7 @@ std::uint16_t RingNumbers::take(PeCoord pe, std::uint16_t count, const QueueShap
   std::uint16_t& used = used_[pe];
   const std::uint16_t first = used;
   used = static_cast<std::uint16_t>(used + count);
+  most_ = std::max(most_, used);
   return first;
 }
 

@@ -36,9 +36,11 @@ class RingNumbers {
   /// Takes `count` consecutive rings of a PE; returns the first. Throws likewise.
   std::uint16_t take(PeCoord pe, std::uint16_t count, const QueueShape& queue, const RingMemory& memory);
   std::uint16_t used(PeCoord pe) const;
+  std::uint16_t most_used() const { return most_; }  ///< of all PEs
 
  private:
   std::map<PeCoord, std::uint16_t> used_;
+  std::uint16_t most_ = 0;
 };
 
 /// A process group as the backend sees it. Usually a rank is a SIP. Where ccl.yaml gives a world size, a rank is one
@@ -51,9 +53,6 @@ struct Group {
 
   bool ranks_are_pes() const { return !pes.empty(); }
 };
-
-/// Whose tiles are contributions: a rank that is a PE is one in every scope.
-inline Scope tiles_of(const Group& group, Scope scope) { return group.ranks_are_pes() ? Scope::sip : scope; }
 
 /// The one table of ranks that are PEs: rank r is the r-th of the machine in (sip, cube, pe) order. Throws Error if
 /// there are fewer.

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -6,12 +7,15 @@
 
 namespace kernbench::ccl {
 
+class GroupAlgorithm;
+
 /// An algorithm that might do it.
 struct Candidate {
   std::string name;
-  double ns = 0;          ///< what it should take
-  bool known = false;     ///< `ns` is: a call of one rank may well take 0
-  bool measured = false;  ///< from a tuned table
+  std::shared_ptr<const GroupAlgorithm> algorithm{};  ///< null: it cannot be loaded, or is for other groups
+  double ns = 0;                                      ///< what it should take
+  bool known = false;                                 ///< `ns` is: a call of one rank may well take 0
+  bool measured = false;                              ///< from a tuned table
   bool at_least = false;  ///< it takes `ns` or longer, which already is too long: it was not estimated
   std::string unfit;      ///< why it cannot, to be read behind its name; empty: it can
   bool periodic = false;  ///< a list of rounds that overlap

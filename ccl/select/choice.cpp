@@ -25,12 +25,13 @@ std::string reason(const std::vector<Candidate>& candidates, CollectiveOp op, st
 
 }  // namespace
 
-Chooser::Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters,
-                 const std::shared_ptr<const GroupAlgorithm>& named)
+Chooser::Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, std::shared_ptr<GroupQueues> queues,
+                 const Parameters& parameters, const std::shared_ptr<const GroupAlgorithm>& named)
     : registry_(registry),
       calls_(std::move(calls)),
+      queues_(std::move(queues)),
       contenders_(contenders(registry, parameters, *calls_, named, problems_)),
-      tuned_(tuned_times(registry, *calls_)) {
+      measured_so_(parameters.empty()) {
   estimates_[AlgorithmKind::schedule] = plan_times();
   estimates_[AlgorithmKind::pe_to_pe] = message_times(*calls_);
 }
@@ -40,25 +41,19 @@ std::shared_ptr<const Choice> Chooser::choose(BoundCall& call, std::uint64_t byt
   return call.choice;
 }
 
-std::shared_ptr<const Choice> Chooser::choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why) {
-  const std::string algorithm = call.choice->algorithm;
-  const bool for_this_call = call.choice->runs->kind() == AlgorithmKind::pe_to_pe;
-  (for_this_call ? call.refused : no_room_)[algorithm] = without_name(why, algorithm);
-  call.choice = nullptr;
-  return choose(call, bytes);
-}
-
 Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
   Choice choice;
   TimeQuery query{call, bytes};
-  tuned_->begin(call);
+  const std::unique_ptr<TimeSource> tuned = tuned_times(registry_, *calls_, call, measured_so_);
   for (const Contender& contender : contenders_) {
     Candidate& candidate = choice.candidates.emplace_back();
     candidate.name = contender.name;
+    candidate.algorithm = contender.algorithm;
     candidate.unfit = unfit(contender, call);
     if (!candidate.unfit.empty()) continue;
     candidate.unfit = attempt(contender.name, [&] {
-      tuned_->predict(*contender.algorithm, query, candidate);
+      queues_->check(contender.algorithm->sips(), contender.algorithm->needs_of(call));
+      tuned->predict(*contender.algorithm, query, candidate);
       const auto estimate = estimates_.find(contender.algorithm->kind());
       if (!candidate.known && estimate != estimates_.end())
         estimate->second->predict(*contender.algorithm, query, candidate);
@@ -72,8 +67,6 @@ Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
   if (choice.candidates.empty() || !choice.candidates.front().unfit.empty())
     throw Error(call.refusal.empty() ? nothing_serves(call, choice.candidates) : call.refusal);
   choice.algorithm = choice.candidates.front().name;
-  const auto chosen = [&](const Contender& c) { return c.name == choice.algorithm; };
-  choice.runs = std::find_if(contenders_.begin(), contenders_.end(), chosen)->algorithm;
   choice.why = reason(choice.candidates, call.tensors.call.op, bytes);
   call.use(choice.algorithm, std::move(choice.candidates.front().plan));
   for (Candidate& candidate : choice.candidates) candidate.plan = {};
@@ -85,13 +78,12 @@ std::string Chooser::unfit(const Contender& contender, const BoundCall& call) co
   const CollectiveOp op = call.tensors.call.op;
   if (!contender.algorithm->serves(op)) return fmt::format("does not serve {}", to_string(op));
   if (!contender.unfit.empty()) return contender.unfit;
-  for (const std::map<std::string, std::string>* reasons : {&no_room_, &call.refused}) {
-    if (const auto found = reasons->find(contender.name); found != reasons->end()) return found->second;
-  }
   const std::shared_ptr<const Schedule>& file = contender.algorithm->entry().schedule;
   if (file && file->custom) return "is custom: it does what its file says, where it is named";
   if (contender.algorithm->kind() != AlgorithmKind::kernel) return call.refusal;
-  return call.in_place ? "" : "works in place only";
+  if (call.in_place) return "";
+  const bool rooted = facts_of(op).rooted();
+  return rooted ? "works in place only, which ranks cannot know of each other" : "works in place only";
 }
 
 std::string Chooser::nothing_serves(const BoundCall& call, const std::vector<Candidate>& candidates) const {

@@ -16,10 +16,9 @@
 namespace kernbench::ccl {
 
 struct Choice {
-  std::string algorithm;                         ///< entry of ccl.yaml
-  std::shared_ptr<const GroupAlgorithm> runs{};  ///< that entry
-  std::string why;                               ///< in words
-  std::vector<Candidate> candidates;             ///< the choice first, then by time; those that cannot at the end
+  std::string algorithm;              ///< entry of ccl.yaml
+  std::string why;                    ///< in words
+  std::vector<Candidate> candidates;  ///< the choice first, then by time; those that cannot at the end
 };
 
 /// What `auto` stands for, call by call: of the algorithms that serve a call the one that should be fastest. A time is
@@ -27,19 +26,18 @@ struct Choice {
 /// there is no other, the default algorithm first. One for each process group.
 class Chooser {
  public:
-  /// Loads all entries. `registry` and what `calls` knows outlive it. `calls`: of the group. `parameters` replace those
-  /// of ccl.yaml; an algorithm that does not have one of these is no candidate. `named`: an entry that is made already.
-  Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, const Parameters& parameters = {},
-          const std::shared_ptr<const GroupAlgorithm>& named = nullptr);
+  /// Loads all entries. `registry` and what `calls` knows outlive it. `calls`, `queues`: of the group. `parameters`
+  /// replace those of ccl.yaml; an algorithm that does not have one of these is no candidate. `named`: an entry that is
+  /// made already.
+  Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, std::shared_ptr<GroupQueues> queues,
+          const Parameters& parameters = {}, const std::shared_ptr<const GroupAlgorithm>& named = nullptr);
 
   /// Throws ConfigError: all that is wrong with entries that cannot be loaded. No call takes such a one.
   void check_loaded() const { problems_.throw_if_any(); }
   /// Kept in the call, with the plan, which runs; so it is the same for calls of one shape, on all ranks. `bytes`: S as
-  /// in nccl-tests. Throws Error if no algorithm serves the call.
+  /// in nccl-tests. What it takes has room for its queues beside those that are there. Throws Error if no algorithm
+  /// serves the call.
   std::shared_ptr<const Choice> choose(BoundCall& call, std::uint64_t bytes);
-  /// The algorithm that was chosen cannot be had, since its queues do not fit beside those that are there: chooses
-  /// again, without it; `why` to be read behind its name. Throws Error if there is no other. REQUIRES: call.choice.
-  std::shared_ptr<const Choice> choose_other(BoundCall& call, std::uint64_t bytes, const std::string& why);
 
  private:
   Choice decide(BoundCall& call, std::uint64_t bytes);
@@ -49,13 +47,11 @@ class Chooser {
 
   const Registry& registry_;
   const std::shared_ptr<CallBinder> calls_;
+  const std::shared_ptr<GroupQueues> queues_;
   Problems problems_;
   std::vector<Contender> contenders_;
-  const std::unique_ptr<TimeSource> tuned_;
+  const bool measured_so_;  ///< with the parameters of ccl.yaml, as its tuned times
   std::map<AlgorithmKind, std::unique_ptr<TimeSource>> estimates_;  ///< of kernels nothing is known
-  /// Why queues of algorithms did not fit, by their names: queues stay, so that they never will. It changes no choice
-  /// of another call, but for its second ones. What runs PE to PE needs other queues for other calls.
-  std::map<std::string, std::string> no_room_;
 };
 
 }  // namespace kernbench::ccl

@@ -19,14 +19,6 @@ AlgorithmEntry load(const Registry& registry, const std::string& name, int ranks
   }
 }
 
-/// Throws Error if an algorithm's queues do not fit even on their own.
-void check_queues(const GroupAlgorithm& algorithm, const CallBinder& calls) {
-  const QueueNeeds& needs = algorithm.needs();
-  if (GroupQueues::surely_fit(calls.map(), calls.group(), needs.directions, needs.links)) return;
-  RingNumbers rings;
-  GroupQueues(calls.map(), calls.group(), rings).add(algorithm.sips(), needs.directions, needs.links);
-}
-
 }  // namespace
 
 std::vector<Contender> contenders(const Registry& registry, const Parameters& parameters, const CallBinder& calls,
@@ -43,7 +35,6 @@ std::vector<Contender> contenders(const Registry& registry, const Parameters& pa
         override_parameters(entry, parameters);
         one.algorithm = std::make_shared<const GroupAlgorithm>(std::move(entry), calls);
       }
-      check_queues(*one.algorithm, calls);
     });
   }
   const auto topologies = [](const Contender& c) {

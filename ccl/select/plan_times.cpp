@@ -6,12 +6,13 @@ namespace {
 class PlanTimes final : public TimeSource {
  public:
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    candidate.known = true;
-    if (!query.call.lanes) return;  // nothing is moved
+    candidate.known = !query.call.lanes;
+    if (candidate.known) return;  // nothing is moved
     PlanRequest request = query.call.request;
     request.most_seconds = query.most_seconds;
     candidate.plan = algorithm.plan(request);
     const Plan& plan = candidate.plan;
+    candidate.known = plan.seconds > 0 || plan.schedule->links.empty();
     candidate.ns = plan.seconds * 1e9;
     candidate.at_least = plan.at_least;
     candidate.periodic = plan.schedule->period > 0;

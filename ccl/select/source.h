@@ -21,8 +21,6 @@ struct TimeQuery {
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
-  /// What is asked next is of this call.
-  virtual void begin(const BoundCall&) {}
   /// Puts into `candidate` what the algorithm should take for the call, and leaves it alone where this source does not
   /// know it. Throws Error if the algorithm does not serve the call.
   virtual void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) = 0;
@@ -30,8 +28,10 @@ class TimeSource {
 
 // What they are given outlives them.
 
-/// Measured times: those of ccl.yaml, else those that ship.
-std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls);
+/// Measured times of calls like one: those of ccl.yaml, else those that ship. `measured_so`: with the parameters of
+/// ccl.yaml.
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls, const BoundCall& call,
+                                        bool measured_so);
 /// Of schedules: what estimate() makes of their plan.
 std::unique_ptr<TimeSource> plan_times();
 /// Of calls that run PE to PE: the latency of the farthest message (load, way, store), and what the busiest of the PEs,

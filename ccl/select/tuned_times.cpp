@@ -31,18 +31,14 @@ bool lies_as_measured(const CallTensors& tensors, const MachineMap& map) {
 
 class TunedTimes final : public TimeSource {
  public:
-  TunedTimes(const Registry& registry, const CallBinder& calls)
-      : registry_(registry),
-        map_(calls.map()),
-        scope_(calls.scope()),
-        whole_(calls.group().sips.size() == map_.sips && !calls.group().ranks_are_pes()) {}
-
-  void begin(const BoundCall& call) override {
-    own_ = shipped_ = nullptr;
-    if (!whole_ || !lies_as_measured(call.tensors, map_)) return;
-    if (machine_key_.empty()) machine_key_ = machine_key(map_);
-    own_ = registry_.tuned().find(machine_key_, call.tensors.call.op, scope_);
-    shipped_ = TunedTable::shipped(machine_key_).find(machine_key_, call.tensors.call.op, scope_);
+  TunedTimes(const Registry& registry, const CallBinder& calls, const BoundCall& call, bool measured_so) {
+    const MachineMap& map = calls.map();
+    const bool whole = calls.group().sips.size() == map.sips && !calls.group().ranks_are_pes();
+    if (!whole || !lies_as_measured(call.tensors, map)) return;
+    const std::string machine = machine_key(map);
+    const CollectiveOp op = call.tensors.call.op;
+    if (measured_so) own_ = registry.tuned().find(machine, op, calls.scope());
+    shipped_ = TunedTable::shipped(machine).find(machine, op, calls.scope());
   }
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
@@ -56,19 +52,15 @@ class TunedTimes final : public TimeSource {
   }
 
  private:
-  const Registry& registry_;
-  const MachineMap& map_;
-  const Scope scope_;
-  const bool whole_;                          ///< the group: tables are of all SIPs
-  std::string machine_key_;                   ///< in tuned tables, once it has been asked for
-  const TunedTable::Row* own_ = nullptr;      ///< of the call's operation: of ccl.yaml
-  const TunedTable::Row* shipped_ = nullptr;  ///< likewise: what ships
+  const TunedTable::Row* own_ = nullptr;      ///< of ccl.yaml
+  const TunedTable::Row* shipped_ = nullptr;  ///< of those that ship
 };
 
 }  // namespace
 
-std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls) {
-  return std::make_unique<TunedTimes>(registry, calls);
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls, const BoundCall& call,
+                                        bool measured_so) {
+  return std::make_unique<TunedTimes>(registry, calls, call, measured_so);
 }
 
 }  // namespace kernbench::ccl

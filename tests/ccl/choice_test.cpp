@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "ccl/run/execute.h"
+#include "ccl/schedule/plan.h"
 #include "tests/ccl/fake_machine.h"
 #include "tests/ccl/registry_text.h"
 #include "tlm/config/problems.h"
@@ -71,8 +72,12 @@ ccl::CallTensors tensors_of(const MachineMap& map, CollectiveOp op, std::uint64_
 /// A chooser of its own for a group.
 class LoneChooser {
  public:
-  LoneChooser(const ccl::Registry& registry, const MachineMap& map, const ccl::Group& group, Scope scope = Scope::sip)
-      : map_(map), calls_(std::make_shared<ccl::CallBinder>(map, group, scope)), chooser_(registry, calls_) {}
+  LoneChooser(const ccl::Registry& registry, const MachineMap& map, const ccl::Group& group, Scope scope = Scope::sip,
+              const Parameters& parameters = {})
+      : map_(map),
+        queues_(std::make_shared<ccl::GroupQueues>(map, group, rings_)),
+        calls_(std::make_shared<ccl::CallBinder>(map, queues_->group(), scope)),
+        chooser_(registry, calls_, queues_, parameters) {}
   std::shared_ptr<const ccl::Choice> choose(const ccl::CallTensors& tensors, std::uint64_t bytes) {
     return chooser_.choose(*calls_->bind(tensors), bytes);
   }
@@ -80,9 +85,13 @@ class LoneChooser {
     return choose(tensors_of(map_, op, bytes), bytes);
   }
   const std::shared_ptr<ccl::CallBinder>& calls() const { return calls_; }
+  const std::shared_ptr<ccl::GroupQueues>& queues() const { return queues_; }
+  ccl::RingNumbers& rings() { return rings_; }
 
  private:
   const MachineMap& map_;
+  ccl::RingNumbers rings_;
+  const std::shared_ptr<ccl::GroupQueues> queues_;
   const std::shared_ptr<ccl::CallBinder> calls_;
   ccl::Chooser chooser_;
 };
@@ -137,6 +146,40 @@ TEST(Choice, MeasuredTimesAreThoseOfTensorsOverAllPes) {
   EXPECT_FALSE(measured(tensor(512, {{0, 256}, {256, 256}}))) << "one cube of two";
   EXPECT_FALSE(measured(tensor(512, {{0, 256}, {256, 256}, {0, 256}, {256, 256}}))) << "a copy in each cube";
   EXPECT_FALSE(measured(tensor(512, {{0, 512}, {0, 512}, {0, 512}, {0, 512}}))) << "a copy in each PE";
+}
+
+TEST(Choice, MeasuredTimesAreThoseOfTheParametersInTheFile) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  const ccl::Registry registry = registry_of(ccl_yaml(map));
+  const ccl::Group group = everybody(map);
+  const auto measured = [&](const Parameters& parameters) {
+    LoneChooser chooser(registry, map, group, Scope::sip, parameters);
+    return chooser.choose(CollectiveOp::all_reduce, 1024)->candidates.front().measured;
+  };
+  EXPECT_TRUE(measured({}));
+  EXPECT_FALSE(measured({{"chunk_bytes", 64}}));
+}
+
+/// Its author says 0: it is taken where there is nothing else.
+TEST(Choice, APlanWithoutATimeIsNotKnown) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 4, 0, 0, 1, 1, 1);
+  ccl::Group group = everybody(map);
+  ccl::CallBinder calls(map, group, Scope::sip);
+  const auto call = calls.bind(tensors_of(map, CollectiveOp::all_reduce, 1024));
+  const ccl::AlgorithmEntry ring = ccl::Registry().load("ring");
+  auto untimed = std::make_shared<ccl::Algorithm>(*ring.algorithm);
+  untimed->plan = [](const ccl::PlanRequest& request) {
+    ccl::Plan plan = ccl::plan_grid("untimed", request);
+    plan.seconds = 0;
+    return plan;
+  };
+  for (const auto& algorithm : {ring.algorithm, std::shared_ptr<const ccl::Algorithm>(untimed)}) {
+    const ccl::GroupAlgorithm runs({"one", "./one.so", algorithm, ring.parameters}, calls);
+    ccl::Candidate candidate;
+    ccl::plan_times()->predict(runs, {*call, 1024}, candidate);
+    EXPECT_EQ(candidate.known, algorithm != untimed);
+    EXPECT_NE(candidate.plan.schedule, nullptr);
+  }
 }
 
 TEST(Choice, OtherMachinesAndSizesAreNotTuned) {
@@ -238,9 +281,7 @@ TEST(Choice, WhatIsPlannedToChooseIsWhatRuns) {
   const std::shared_ptr<const ccl::Schedule> planned = bound->plan.schedule;
   ASSERT_NE(planned, nullptr);
   EXPECT_EQ(bound->algorithm, choice->algorithm);
-  ccl::RingNumbers rings;
-  const auto queues = std::make_shared<ccl::GroupQueues>(map, group, rings);
-  const ccl::Collective collective(choice->runs, queues, calls, bound.get());
+  const ccl::Collective collective(choice->candidates.front().algorithm, chooser.queues(), calls, bound.get());
   for (int rank = 0; rank < 4; ++rank) {
     LaunchMessage::TensorArg in = tensors.in;  // in place on the root alone
     if (rank == 0) in.base = tensors.out.base = 0x1000;
@@ -344,31 +385,24 @@ TEST(Choice, MeasuredTransfersAreThoseToTheNextRank) {
   EXPECT_FALSE(choose(2, 4).candidates[0].measured);
 }
 
-/// What is left is ranked as if there had been no other: funnel's bundles are for little data only beside it.
-TEST(Choice, WithoutAnAlgorithmThatCannotBeHadIsMadeAgain) {
-  const MachineMap map = make_map(SipTopology::fully_connected, 8, 0, 0, 4, 4, 8);
+TEST(Choice, TakesWhatHasRoomBesideTheRingsThatAreThere) {
+  MachineMap map = make_map(SipTopology::ring_1d, 8, 0, 0, 1, 1, 1);
   const ccl::Registry registry =
-      registry_of("algorithms: { d: { module: kernbench.ccl.direct }, f: { module: kernbench.ccl.funnel } }\n");
+      registry_of("algorithms: { far: { module: kernbench.ccl.direct }, near: { module: kernbench.ccl.ring } }\n");
   const ccl::Group group = everybody(map);
-  const auto calls = std::make_shared<ccl::CallBinder>(map, group, Scope::sip);
-  ccl::Chooser chooser(registry, calls);
-  constexpr std::uint64_t kBytes = 16 << 20;
-  const auto call = calls->bind(tensors_of(map, CollectiveOp::reduce_scatter, kBytes));
-  const auto first = chooser.choose(*call, kBytes);
-  EXPECT_EQ(first->algorithm, "d");
-  EXPECT_EQ(first->candidates[1].unfit, "sends bundles, which is for little data");
-  const auto second = chooser.choose_other(*call, kBytes, "algorithm 'd': no room");
-  EXPECT_EQ(second->algorithm, "f");
-  EXPECT_EQ(second->candidates[1].unfit, "no room");
-  EXPECT_EQ(call->algorithm, "f") << "the call is bound to it";
-  EXPECT_EQ(first->algorithm, "d") << "who has the first choice keeps it";
-  const auto smaller = calls->bind(tensors_of(map, CollectiveOp::reduce_scatter, kBytes / 2));
-  EXPECT_EQ(chooser.choose(*smaller, kBytes / 2)->candidates[1].unfit, "no room") << "queues stay";
-  try {
-    chooser.choose_other(*call, kBytes, "nor here");
-    FAIL();
-  } catch (const ccl::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("\n  d: no room\n  f: nor here"));
+  map.tcm.bytes = 9 * group.queue.ring_bytes();  // seven partners fit beside two rings, not beside three
+  for (const std::uint16_t others : {std::uint16_t{2}, std::uint16_t{3}}) {
+    LoneChooser chooser(registry, map, group);
+    const ccl::RingMemory tcm = ccl::ring_memory(map, MemoryKind::tcm, {});
+    for (std::uint16_t sip = 0; sip < 8; ++sip) chooser.rings().take({sip, 0, 0}, others, group.queue, tcm);
+    const ccl::Choice choice = *chooser.choose(CollectiveOp::send_recv, 4096);
+    const auto far = std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                                  [](const ccl::Candidate& c) { return c.name == "far"; });
+    EXPECT_EQ(far->unfit, others == 2 ? ""
+                                      : "sip0.cube0.pe0: 10 IPCQ rings of 4 x 4096 B need 163840 B of TCM, which has "
+                                        "147456 B; use fewer slots or smaller ones");
+    EXPECT_EQ(choice.candidates.back().name, others == 2 ? "near" : "far");
+    EXPECT_EQ(chooser.rings().most_used(), others) << "asking takes nothing";
   }
 }
 

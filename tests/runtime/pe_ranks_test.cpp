@@ -69,6 +69,25 @@ TEST_P(PeRanksInEveryMemory, ReduceOverPesOfOneCubeOfSeveralAndOfBothSips) {
   EXPECT_EQ(host.machine.pool().outstanding(), 0u);
 }
 
+/// A rank is one contribution, whatever the scope.
+TEST(PeRanks, AllScopesMeanTheSame) {
+  const CclFile file(entry(", world_size: 4"));
+  MachineRun host(machine_of(1, 2, 2));
+  ProcessGroupOptions options = with(file, "mine");
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group(options);
+        for (const Scope scope : {Scope::sip, Scope::cube, Scope::pe}) {
+          options.scope = scope;
+          const Group group = ctx.new_group({0, 1, 2, 3}, options);
+          const Tensor tensor = ctx.full(1 << ctx.rank(), {1, 8}, DType::f32, DPPolicy(), "t");
+          ctx.all_reduce(tensor, ReduceOp::sum, group);
+          for (const double value : tensor.to_host()) ASSERT_EQ(value, 15) << to_string(scope);
+        }
+      },
+      std::tuple<>(), 4);
+}
+
 TEST(PeRanks, SetDeviceIsUnused) {
   const CclFile file("defaults: { world_size: 3 }\n" + entry(""));
   MachineRun host(machine_of(2, 1, 2));
