@@ -58,9 +58,7 @@ void ScheduleBinder::plan(BoundCall& call) const {
     ready->schedule = call.plan.schedule;
     if (schedule.bundles) ready->lanes->bundle(queues_.map(), *call.maps);
     const std::int64_t slot = queues_.group().queue.slot_bytes;
-    const auto chunk = algorithm_.entry().parameters.find("chunk_bytes");
-    const bool given = chunk != algorithm_.entry().parameters.end() && chunk->second > 0;
-    ready->lanes->cut(*call.maps, schedule, given ? std::min(chunk->second, slot) : slot, given ? 1 : call.plan.rounds);
+    ready->lanes->cut(*call.maps, schedule, message_limit(algorithm_.entry().parameters, slot, slot), call.plan.rounds);
   }
   call.ready = std::move(ready);
 }

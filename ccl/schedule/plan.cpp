@@ -98,10 +98,14 @@ Plan plan_combs(const char* algorithm, const PlanRequest& request, const Lattice
 
 }  // namespace
 
+std::int64_t message_limit(const Parameters& parameters, std::int64_t slot_bytes, std::int64_t preset) {
+  const auto found = parameters.find("chunk_bytes");
+  const std::int64_t chunk = found == parameters.end() ? 0 : found->second;
+  return std::max<std::int64_t>(std::min(chunk > 0 ? chunk : preset, slot_bytes), 1);
+}
+
 std::int64_t message_limit(const PlanRequest& request, std::int64_t preset) {
-  const auto found = request.parameters.find("chunk_bytes");
-  const std::int64_t chunk = found == request.parameters.end() ? 0 : found->second;
-  return std::max<std::int64_t>(std::min(chunk > 0 ? chunk : preset, request.slot_bytes), 1);
+  return message_limit(request.parameters, request.slot_bytes, preset);
 }
 
 int choose_lambda(const PlanRequest& request, const LevelCost& level, double bytes) {

@@ -14,6 +14,7 @@
 namespace kernbench::ccl {
 
 /// Largest message of a lane: the parameter chunk_bytes if set, else the algorithm's `preset`; at most a slot.
+std::int64_t message_limit(const Parameters& parameters, std::int64_t slot_bytes, std::int64_t preset);
 std::int64_t message_limit(const PlanRequest& request, std::int64_t preset);
 
 /// The assumed latency in 0 .. slots - 1 chunk times that lets messages of `bytes` per lane flow fastest, one slot kept
