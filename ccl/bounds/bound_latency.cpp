@@ -11,7 +11,6 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr std::size_t kMaxPlaces = 16, kMaxSips = 32;
-constexpr std::uint32_t kMinimalMessage = 8;  // a minimal message: one flit
 
 /// Bytes [begin, end) of a tile.
 struct Range {
@@ -72,7 +71,7 @@ class LatencyWays {
   /// 0 where a machine lacks one of them: no element comes from there.
   Ps way(PeCoord from, PeCoord to) const {
     if (!map_.has(from) || !map_.has(to)) return 0;
-    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kMinimalMessage);
+    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), MachineMap::kLeastPacket);
   }
   static PeCoord on(std::uint16_t sip, PeCoord pe) { return {sip, pe.cube, pe.pe}; }
 
@@ -134,7 +133,7 @@ class LatencyWays {
 Ps access(const MachineMap& map, PeCoord pe) {
   if (!map.has(pe)) return 0;
   const NodeId self = map.pe(pe), hbm = map.hbm_port(pe);
-  return map.packet_latency(self, hbm, 0) + map.packet_latency(hbm, self, kMinimalMessage);
+  return map.packet_latency(self, hbm, 0) + map.packet_latency(hbm, self, MachineMap::kLeastPacket);
 }
 
 /// The two SIPs of the group with the fewest links between them.
@@ -162,7 +161,9 @@ double shortest_way_ns(const MachineMap& map, const BoundInput& input) {
   // differ between pairs.   assumed: by less than a few cycles
   constexpr Ps kRounding = 2'000;
   const std::vector<PeCoord> sources = map.pes(from), targets = map.pes(to);
-  const auto way = [&](PeCoord a, PeCoord b) { return map.packet_latency(map.pe(a), map.pe(b), kMinimalMessage); };
+  const auto way = [&](PeCoord a, PeCoord b) {
+    return map.packet_latency(map.pe(a), map.pe(b), MachineMap::kLeastPacket);
+  };
   const auto nearest = [](const std::vector<PeCoord>& pes, const auto& distance) {
     return *std::min_element(pes.begin(), pes.end(), [&](PeCoord a, PeCoord b) { return distance(a) < distance(b); });
   };

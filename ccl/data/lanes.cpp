@@ -105,11 +105,10 @@ class LaneWays {
  private:
   static PeCoord pe(const Place& place, std::uint16_t sip) { return {sip, place.cube, place.pe}; }
   Ps way(PeCoord from, PeCoord to) const {
-    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), kElement);
+    return from == to ? 0 : map_.packet_latency(map_.pe(from), map_.pe(to), MachineMap::kLeastPacket);
   }
   Ps across(const Place& lane) const { return map_.sips < 2 ? 0 : way(pe(lane, 0), pe(lane, 1)); }
 
-  static constexpr std::uint32_t kElement = 8;  // a minimal message: one flit
   const MachineMap& map_;
 };
 

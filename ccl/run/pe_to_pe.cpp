@@ -13,9 +13,6 @@
 namespace kernbench::ccl {
 namespace {
 
-/// Bytes of a message whose way is asked for: one flit.
-constexpr std::uint32_t kOneElement = 8;
-
 const RegionMap& region(const std::vector<RegionMap>& regions, int number) {
   return regions[regions.size() == 1 ? 0 : static_cast<std::size_t>(number)];
 }
@@ -179,7 +176,7 @@ Ps PeToPeBinder::way(int rank_a, std::int32_t a, int rank_b, std::int32_t b) con
                    static_cast<std::uint16_t>(place / map.pes_per_cube),
                    static_cast<std::uint16_t>(place % map.pes_per_cube)});
   };
-  return map.packet_latency(pe(rank_a, a), pe(rank_b, b), kOneElement);
+  return map.packet_latency(pe(rank_a, a), pe(rank_b, b), MachineMap::kLeastPacket);
 }
 
 namespace {

@@ -29,15 +29,14 @@ std::optional<std::vector<std::uint64_t>> read_numbers(const ConfigNode& list, c
 /// Times of packets from each PE to its memory, to PE 0 of its SIP, and to its like on the next SIP, all together:
 /// where PEs stand and what networks take moves one of them.
 Ps ways(const MachineMap& map) {
-  constexpr std::uint32_t kMinimal = 64;
   const std::vector<PeCoord> pes = map.pes(0);
   Ps sum = 0;
   for (const PeCoord pe : pes) {
     const NodeId self = map.pe(pe);
-    sum += map.packet_latency(self, map.hbm_port(pe), kMinimal);
-    if (pe != pes.front()) sum += map.packet_latency(self, map.pe(pes.front()), kMinimal);
+    sum += map.packet_latency(self, map.hbm_port(pe), MachineMap::kLeastPacket);
+    if (pe != pes.front()) sum += map.packet_latency(self, map.pe(pes.front()), MachineMap::kLeastPacket);
     const PeCoord like{1, pe.cube, pe.pe};
-    if (map.sips > 1 && map.has(like)) sum += map.packet_latency(self, map.pe(like), kMinimal);
+    if (map.sips > 1 && map.has(like)) sum += map.packet_latency(self, map.pe(like), MachineMap::kLeastPacket);
   }
   return sum;
 }

@@ -121,6 +121,8 @@ class MachineMap {
   /// The same for an encoded one; kNoNode also if its bits name no memory.
   NodeId resolve(std::uint64_t encoded) const;
 
+  /// B of a packet whose size does not count: one element, a flit at most.
+  static constexpr std::uint32_t kLeastPacket = 8;
   /// Zero-load time of one packet of `bytes` from node to node: injection of the head to arrival of the tail.
   std::function<Ps(NodeId from, NodeId to, std::uint32_t bytes)> packet_latency;
 
