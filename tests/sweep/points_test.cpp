@@ -66,6 +66,27 @@ TEST(Points, FormulasSeeWhatTheMachineHasAndWhatAnAxisSets) {
             (Labels{"f16 1", "f16 2", "f32 1"}));
 }
 
+TEST(Points, QuotesChangeNoValueOfAFormula) {
+  const Labels both{"8 GT/s", "16 GT/s"};
+  EXPECT_EQ(labels("axes: {cube.ucie.lane_rate: ['8 GT/s', \"16 GT/s\"]}\n"
+                   "constraints: ['cube.ucie.lane_rate <= 16 * GTps']"),
+            both);
+  EXPECT_EQ(labels("set: {cube.noc.clock: '1 GHz'}\naxes: {cube.ucie.lane_rate: ['8 GT/s', 16 GT/s]}\n"
+                   "constraints: ['cube.ucie.lane_rate >= 8 * cube.noc.clock']"),
+            both);
+  EXPECT_EQ(labels("axes: {system.links.efficiency: ['1/2', '0.9']}\nconstraints: [system.links.efficiency < 0.6]"),
+            (Labels{"1/2"}));
+  EXPECT_EQ(
+      labels("axes: {system.sips.topology: ['ring_1d', torus_2d]}\nconstraints: [system.sips.topology == ring_1d]"),
+      (Labels{"ring_1d"}));
+  const SweepFile file = read_sweep(kHead +
+                                        "axes: {cube.ucie.lane_rate: ['8 GT/s']}\n"
+                                        "objectives: [{name: rate, goal: maximize, value: cube.ucie.lane_rate}]",
+                                    "sweep.yaml");
+  PointMaker maker(file);
+  EXPECT_EQ(maker.objectives(points(file, maker).front(), {}), std::vector<double>{8e9});
+}
+
 TEST(Points, RunCapKeepsTheFirstThatMayRun) {
   EXPECT_EQ(labels("run_cap: 2\naxes: {m: [1, 2, 3, 4]}\nconstraints: ['m != 2']"), (Labels{"1", "3"}));
 }

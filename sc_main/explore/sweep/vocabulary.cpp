@@ -165,15 +165,18 @@ std::optional<Setting> Vocabulary::read(const ValueKind& kind, const std::string
   const std::size_t before = problems.reported();
   Setting setting{name, flow_text(node), std::nullopt, kind.flag};
   if (kind.field != nullptr) {
-    topology::read_value(*kind.field, node, name, problems);
+    const topology::FieldValue value = topology::read_value(*kind.field, node, name, problems);
+    if (kind.numeric()) setting.number = ValueKind::number_of(value);
+    // Quotes make no other value of a number or a name, and no formula has them.
+    if (node.is_scalar() && kind.field->kind != FieldKind::text) setting.text = node.text;
   } else if (!node.is_scalar()) {
     problems.add(node.where, fmt::format("option '{}' is no single value", name), "give a number or a word");
   } else {
     setting.text = name == "topology" || name == "ccl" ? anchored(folder_, node.text) : node.text;
+    setting.number = kind.number_of(setting.text);
     check_option(name, setting.text, node.where, problems);
   }
   if (problems.reported() != before) return std::nullopt;
-  setting.number = kind.number_of(setting.text);
   return setting;
 }
 
