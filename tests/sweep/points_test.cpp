@@ -43,6 +43,20 @@ TEST(Points, OfRanges) {
             (Labels{"5 ns", "10 ns", "15 ns", "20 ns"}));
 }
 
+/// Ratios are read with at most nine digits behind the point, and without an exponent.
+TEST(Points, OfARangeOfRatiosAreWrittenAsTheyAreRead) {
+  EXPECT_EQ(labels("axes: {system.links.efficiency: {from: 0.5, to: 0.9, steps: 4}}"),
+            (Labels{"0.5", "0.633333333", "0.766666667", "0.9"}));
+  EXPECT_EQ(labels("axes: {system.links.efficiency: {from: 0.00001, to: 1, steps: 6, scale: log}}"),
+            (Labels{"0.00001", "0.0001", "0.001", "0.01", "0.1", "1"}));
+  EXPECT_EQ(labels("axes: {system.links.efficiency: {from: 0.999999998, to: 1, steps: 3}}"),
+            (Labels{"0.999999998", "0.999999999", "1"}));
+  const SweepFile file =
+      read_sweep(kHead + "axes: {m: [3]}\nderived: {system.links.efficiency: 1 / m}\n", "sweep.yaml");
+  PointMaker maker(file);
+  EXPECT_EQ(points(file, maker).front().settings.back().text, "0.333333333");
+}
+
 TEST(Points, OfMapsSetSeveralValuesAtOnce) {
   const SweepFile file =
       read_sweep(kHead + "axes:\n  shape:\n    - {name: flat, m: 1, n: 64}\n    - {m: 8, n: 8}\n", "sweep.yaml");

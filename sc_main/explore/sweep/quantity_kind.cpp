@@ -32,6 +32,14 @@ std::optional<double> size_number(const std::string& text) {
   return std::ldexp(*number, 10 * (static_cast<int>(power) + 1));
 }
 
+/// The nearest ratio that read_ratio() takes, as a decimal.
+std::string ratio_text(double number) {
+  std::string text = fmt::format("{:.{}f}", number, kRatioDigits);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 std::optional<std::uint64_t> whole_number(double number) {
   const double nearest = std::round(number);
   const double slack = 1e-9 * std::max(1.0, std::abs(nearest));
@@ -55,13 +63,14 @@ std::string ValueKind::unit() const {
 }
 
 std::optional<std::string> ValueKind::text_of(double number) const {
-  if (field == nullptr || field->kind == FieldKind::ratio) {
+  if (field == nullptr) {
     const auto whole = whole_number(number);
     if (flag) return !whole || *whole > 1 ? std::nullopt : std::optional<std::string>(*whole == 1 ? "true" : "false");
     if (whole) return fmt::format("{}", *whole);
-    if (field == nullptr && !real) return std::nullopt;
+    if (!real) return std::nullopt;
     return fmt::format("{:.12g}", number);
   }
+  if (field->kind == FieldKind::ratio) return ratio_text(number);
   if (field->kind == FieldKind::enumeration) {
     for (const std::string& name : field->names) {
       if (number_of_text(name) == number) return name;
