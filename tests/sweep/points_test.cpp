@@ -80,6 +80,18 @@ TEST(Points, FormulasSeeWhatTheMachineHasAndWhatAnAxisSets) {
             (Labels{"f16 1", "f16 2", "f32 1"}));
 }
 
+TEST(Points, FormulasSeeTheMachineThatRunsWhereverItIsNamed) {
+  const std::string ring8 = "constraints: ['system.sips.count == 8']";  // minimal has 1 SIP, default 2
+  for (const char* named : {"topology: ring8\naxes: {m: [1]}\n", "options: {topology: ring8}\naxes: {m: [1]}\n",
+                            "axes: {topology: [ring8]}\n"}) {
+    const SweepFile file = read_sweep(std::string("workload: gemm_single_pe\n") + named + ring8, "sweep.yaml");
+    PointMaker maker(file);
+    const Point point = points(file, maker).front();
+    EXPECT_EQ(point.refused, "") << named;
+    EXPECT_EQ(maker.command(point).machine.front().second, "ring8") << named;
+  }
+}
+
 TEST(Points, QuotesChangeNoValueOfAFormula) {
   const Labels both{"8 GT/s", "16 GT/s"};
   EXPECT_EQ(labels("axes: {cube.ucie.lane_rate: ['8 GT/s', \"16 GT/s\"]}\n"
