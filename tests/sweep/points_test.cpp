@@ -92,6 +92,15 @@ TEST(Points, FormulasSeeTheMachineThatRunsWhereverItIsNamed) {
   }
 }
 
+/// `replay` needs `data: off`, wherever that stands.
+TEST(Points, MayHaveOptionsThatAreGoodOnlyTogether) {
+  EXPECT_EQ(labels("options: {replay: 'on', data: 'off'}\naxes: {m: [1]}"), (Labels{"1"}));
+  EXPECT_EQ(labels("options: {data: 'off', replay: 'on'}\naxes: {m: [1]}"), (Labels{"1"}));
+  EXPECT_EQ(labels("options: {replay: 'on'}\naxes: {data: ['off']}"), (Labels{"off"}));
+  EXPECT_EQ(labels("options: {data: 'off'}\naxes: {replay: ['on', 'off', 8]}"), (Labels{"on", "off", "8"}));
+  EXPECT_EQ(labels("axes: {how: [{data: 'off', replay: 'on'}]}"), (Labels{"data=off replay=on"}));
+}
+
 TEST(Points, QuotesChangeNoValueOfAFormula) {
   const Labels both{"8 GT/s", "16 GT/s"};
   EXPECT_EQ(labels("axes: {cube.ucie.lane_rate: ['8 GT/s', \"16 GT/s\"]}\n"

@@ -66,7 +66,9 @@ Vocabulary::Vocabulary(const WorkloadCatalogue& catalogue, std::string workload,
       workload_(std::move(workload)),
       folder_(std::move(folder)),
       keys_(topology::value_paths()) {
-  const RunDescription run(catalogue_, workload_);
+  RunDescription run(catalogue_, workload_);
+  const po::options_description common = run.common.describe();
+  for (const auto& option : common.options()) common_.insert(option->long_name());
   for (const auto& option : run.all.options()) {
     const std::string& name = option->long_name();
     if (!settable(name)) continue;
@@ -141,7 +143,7 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
     }
     parse({"--" + name + "=" + text}, run.all);
     Refusals refusals;
-    run.common.check(refusals);
+    run.common.check_values(refusals);
     refusals.throw_if_any();
     if (name == "topology") topology::resolve(text);
   } catch (const Refused& refused) {
@@ -158,6 +160,19 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
   } catch (const std::invalid_argument& error) {
     problems.add(where, error.what());
   }
+}
+
+std::vector<Refusal> Vocabulary::refused_together(const Arguments& options) const {
+  RunDescription run(catalogue_, workload_);
+  try {
+    parse(options, run.all);
+    Refusals refusals;
+    run.common.check(refusals);
+    refusals.throw_if_any();
+  } catch (const Refused& refused) {
+    return refused.refusals;
+  }
+  return {};
 }
 
 std::optional<Setting> Vocabulary::read(const ValueKind& kind, const std::string& name, const ConfigNode& node,
