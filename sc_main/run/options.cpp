@@ -31,6 +31,8 @@ constexpr std::array<const char*, 27> kNotPartOfResult{
     "trace",    "trace-filter", "trace-window", "trace-detail", "critical-path", "what-if",
     "report",   "outputs",      "stats-detail"};
 
+constexpr std::uint64_t kReplaySample = 64;  ///< of `--replay on`: one repeat in so many is simulated
+
 Ps parse_time(const std::string& option, const std::string& text) {
   const QuantityResult time = parse_quantity(text, Dimension::time);
   if (!time.ok)
@@ -235,7 +237,7 @@ po::options_description CommonOptions::describe() {
   return options;
 }
 
-void CommonOptions::check(Refusals& refusals) const {
+void CommonOptions::check_values(Refusals& refusals) const {
   const auto one_of = [&](const char* option, const std::string& value, const char* one, const char* other) {
     if (value != one && value != other)
       refusals.add(fmt::format("{} is {}", option, quote(value)), fmt::format("give '{}' or '{}'", one, other));
@@ -247,11 +249,19 @@ void CommonOptions::check(Refusals& refusals) const {
   if (recorder_window == 0) refusals.add("--recorder-window is '0'", "give an integer of at least 1");
   if (stats_slices < 2 || stats_slices > 65536)
     refusals.add(fmt::format("--stats-slices is '{}'", stats_slices), "give an integer from 2 to 65536");
+  if (!(watchdog >= 0 && watchdog <= 1e9))
+    refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
+  refusals.from([this] { traced_detail(); });
+  refusals.from([this] { limit(); });
+  refusals.from([this] { run_options(); });
+  if (!replay.empty()) refusals.from([this] { repeats_per_sample(); });
+}
+
+void CommonOptions::check(Refusals& refusals) const {
+  check_values(refusals);
   if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
   if (stats_detail && stats.empty() && !stats_in_json && report.empty())
     refusals.add("--stats-detail without --stats, --stats-in-json or --report", "give --stats FILE as well");
-  if (!(watchdog >= 0 && watchdog <= 1e9))
-    refusals.add(fmt::format("--watchdog is '{}'", watchdog), "give seconds, 0 for never");
   refusals.from([this] { check_outputs(); });
   if (vcd.empty() && !wave_filters.empty()) refusals.add("--wave-filter without --vcd", "give --vcd FILE as well");
   if (vcd.empty() && !wave_window.empty()) refusals.add("--wave-window without --vcd", "give --vcd FILE as well");
@@ -259,9 +269,6 @@ void CommonOptions::check(Refusals& refusals) const {
   if (trace.empty() && (!trace_filters.empty() || !trace_window.empty() || trace_detail != kTraceDetail))
     refusals.add("--trace-filter, --trace-window or --trace-detail without --trace", "give --trace FILE as well");
   refusals.from([this] { traced(); });
-  refusals.from([this] { traced_detail(); });
-  refusals.from([this] { limit(); });
-  refusals.from([this] { run_options(); });
   if (!replay.empty()) refusals.from([this] { replay_sample(); });
 }
 
@@ -281,18 +288,22 @@ bool CommonOptions::simulates_repeats() const {
   return replay.empty() && data == "off" && parse_fidelity(fidelity).trains() && looks_closer();
 }
 
-std::uint64_t CommonOptions::replay_sample() const {
-  constexpr std::uint64_t kSample = 64;
-  const bool written = looks_closer();
+std::uint64_t CommonOptions::repeats_per_sample() const {
   if (replay == "off") return 0;
-  if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kSample : 0;
   const bool number = replay.size() <= 9 && replay.find_first_not_of("0123456789") == std::string::npos;
-  const std::uint64_t sample = replay == "on" ? kSample : number ? std::stoull(replay) : 0;
+  const std::uint64_t sample = replay == "on" ? kReplaySample : number ? std::stoull(replay) : 0;
   if (sample == 0)
     throw UsageError(fmt::format("--replay is {}", quote(replay)), "give on, off or an integer of at least 1");
-  if (data != "off")
+  return sample;
+}
+
+std::uint64_t CommonOptions::replay_sample() const {
+  const bool written = looks_closer();
+  if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kReplaySample : 0;
+  const std::uint64_t sample = repeats_per_sample();
+  if (sample > 0 && data != "off")
     throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
-  if (written)
+  if (sample > 0 && written)
     throw UsageError(fmt::format("--replay {} with waves of the whole run", replay),
                      "repeats have none: leave it out, or give --wave-window");
   return sample;

@@ -50,6 +50,8 @@ struct CommonOptions {
   po::options_description describe();
   /// Checks what the parser cannot.
   void check(Refusals& refusals) const;
+  /// Of that, what a value is refused for whatever the other options are.
+  void check_values(Refusals& refusals) const;
 
   RunOptions run_options() const;  ///< throws UsageError
   /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
@@ -68,6 +70,7 @@ struct CommonOptions {
 
  private:
   void check_outputs() const;
+  std::uint64_t repeats_per_sample() const;  ///< that --replay says; 0: off. Throws UsageError
 };
 
 /// A command line, parsed.

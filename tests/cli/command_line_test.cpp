@@ -139,8 +139,8 @@ TEST(CommandLine, OnePassFindsAllValuesThatDoNotFit) {
             "-w",    "-1",         "-n",         "0",    "--scope",    "foo",  "--placement", "row", "--data", "maybe",
             "--vcd", "-",          "--fidelity", "slow", "--topology", ""}),
       "--data is 'maybe'\n  hint: give 'on' or 'off'" + next +
-          "--vcd is '-'\n  hint: give a file; only --json goes to standard output" + next +
           "--fidelity is 'slow', entry 1: unknown grade 'slow'\n  hint: grades: accurate, fast" + next +
+          "--vcd is '-'\n  hint: give a file; only --json goes to standard output" + next +
           "--topology is ''\n  hint: give a file or a preset; 'kernbench list' names the presets" + next +
           "-b is 'x'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)" + next +
           "-e is '4X'; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)" + next +

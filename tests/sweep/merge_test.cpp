@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "sc_main/explore/sweep/remote_plan.h"
+#include "sc_main/run/exit_code.h"
 #include "tests/support/test_folder.h"
 #include "tlm/config/json_text.h"
 
@@ -63,6 +64,23 @@ TEST(Merge, WhatIsGivenUpIsLost) {
   EXPECT_TRUE(m.merge.complete());
 }
 
+TEST(Merge, WhatIsGivenUpKeepsWhyAWorkerLostIt) {
+  const auto tasks = tasks_of({"a", "b"});
+  std::vector<std::string> errors;
+  Merge merge(tasks, [&](const Task&, const Record& record) { errors.push_back(record.error); });
+  merge.add(refused_record("a", static_cast<int>(ExitCode::environment), "no such file").json().dump());
+  merge.give_up("three arrays");
+  EXPECT_EQ(errors, (std::vector<std::string>{"three arrays: no such file", "three arrays"}));
+}
+
+TEST(Record, OnlyWhatAComputerLackedOrAUserEndedIsLost) {
+  for (const ExitCode code : {ExitCode::environment, ExitCode::interrupted})
+    EXPECT_EQ(refused_record("a", static_cast<int>(code), "").status, Status::lost);
+  for (const ExitCode code : {ExitCode::check_failed, ExitCode::bad_input, ExitCode::limit, ExitCode::internal})
+    EXPECT_EQ(refused_record("a", static_cast<int>(code), "").status, Status::failed);
+  EXPECT_EQ(status_of_exit(0), Status::ok);
+}
+
 TEST(Shards, DealNeighboursToDifferentWorkers) {
   const auto tasks = tasks_of({"a", "b", "c", "d", "e"});
   std::vector<Task*> all;
@@ -75,7 +93,7 @@ TEST(Shards, DealNeighboursToDifferentWorkers) {
 }
 
 /// Else its result would stand under the key of a point that it is not.
-TEST(Worker, RefusesAPointWhoseFilesAreOthersThere) {
+TEST(Worker, LosesAPointWhoseFilesAreOthersThere) {
   const TestFolder folder;
   const std::string ring = folder.file("ring.xml"), plan = folder.file("plan.json"), results = folder.file("r.jsonl");
   std::ofstream(ring) << read(KERNBENCH_SOURCE_DIR "/docs/examples/schedules/ring4_all_reduce.xml");
@@ -92,6 +110,23 @@ TEST(Worker, RefusesAPointWhoseFilesAreOthersThere) {
   const auto answer = nlohmann::json::parse(read(results));
   EXPECT_EQ(answer["error"], "a file that the point names is another one here");
   EXPECT_EQ(answer["key"], task->identity.key);
+  EXPECT_EQ(answer["exit_code"], 7);
+  EXPECT_EQ(answer["status"], "lost");
+}
+
+TEST(Worker, FailsAPointWhoseValuesAreBad) {
+  const TestFolder folder;
+  const std::string plan = folder.file("plan.json"), results = folder.file("r.jsonl");
+  const SweepFile file = read_sweep("workload: gemm_single_pe\ntopology: minimal\naxes: {m: [1]}\n", "sweep.yaml");
+  PointMaker maker(file);
+  const auto task = make_task(file, maker, points(file, maker).front());
+  task->arguments = {"gemm_single_pe", "--m=0"};
+  std::ofstream(plan) << json_text(plan_of_tasks({task.get()}, {})) << "\n";
+  run_worker(plan, results, 1, false);
+  const auto answer = nlohmann::json::parse(read(results));
+  EXPECT_EQ(answer["error"], "--m is 0; give an integer from 1 to 1048576");
+  EXPECT_EQ(answer["exit_code"], 2);
+  EXPECT_EQ(answer["status"], "failed");
 }
 
 }  // namespace

@@ -43,6 +43,20 @@ TEST(Points, OfRanges) {
             (Labels{"5 ns", "10 ns", "15 ns", "20 ns"}));
 }
 
+/// Ratios are read with at most nine digits behind the point, and without an exponent.
+TEST(Points, OfARangeOfRatiosAreWrittenAsTheyAreRead) {
+  EXPECT_EQ(labels("axes: {system.links.efficiency: {from: 0.5, to: 0.9, steps: 4}}"),
+            (Labels{"0.5", "0.633333333", "0.766666667", "0.9"}));
+  EXPECT_EQ(labels("axes: {system.links.efficiency: {from: 0.00001, to: 1, steps: 6, scale: log}}"),
+            (Labels{"0.00001", "0.0001", "0.001", "0.01", "0.1", "1"}));
+  EXPECT_EQ(labels("axes: {system.links.efficiency: {from: 0.999999998, to: 1, steps: 3}}"),
+            (Labels{"0.999999998", "0.999999999", "1"}));
+  const SweepFile file =
+      read_sweep(kHead + "axes: {m: [3]}\nderived: {system.links.efficiency: 1 / m}\n", "sweep.yaml");
+  PointMaker maker(file);
+  EXPECT_EQ(points(file, maker).front().settings.back().text, "0.333333333");
+}
+
 TEST(Points, OfMapsSetSeveralValuesAtOnce) {
   const SweepFile file =
       read_sweep(kHead + "axes:\n  shape:\n    - {name: flat, m: 1, n: 64}\n    - {m: 8, n: 8}\n", "sweep.yaml");
@@ -64,6 +78,48 @@ TEST(Points, FormulasSeeWhatTheMachineHasAndWhatAnAxisSets) {
   EXPECT_EQ(labels("axes: {m: [1, 2, 3], cube.noc.rows: [1]}\nconstraints: ['m <= cube.noc.rows']"), (Labels{"1 1"}));
   EXPECT_EQ(labels("axes: {dtype: [f16, f32], m: [1, 2]}\nconstraints: ['dtype == f16 || m == 1']"),
             (Labels{"f16 1", "f16 2", "f32 1"}));
+}
+
+TEST(Points, FormulasSeeTheMachineThatRunsWhereverItIsNamed) {
+  const std::string ring8 = "constraints: ['system.sips.count == 8']";  // minimal has 1 SIP, default 2
+  for (const char* named : {"topology: ring8\naxes: {m: [1]}\n", "options: {topology: ring8}\naxes: {m: [1]}\n",
+                            "axes: {topology: [ring8]}\n"}) {
+    const SweepFile file = read_sweep(std::string("workload: gemm_single_pe\n") + named + ring8, "sweep.yaml");
+    PointMaker maker(file);
+    const Point point = points(file, maker).front();
+    EXPECT_EQ(point.refused, "") << named;
+    EXPECT_EQ(maker.command(point).machine.front().second, "ring8") << named;
+  }
+}
+
+/// `replay` needs `data: off`, wherever that stands.
+TEST(Points, MayHaveOptionsThatAreGoodOnlyTogether) {
+  EXPECT_EQ(labels("options: {replay: 'on', data: 'off'}\naxes: {m: [1]}"), (Labels{"1"}));
+  EXPECT_EQ(labels("options: {data: 'off', replay: 'on'}\naxes: {m: [1]}"), (Labels{"1"}));
+  EXPECT_EQ(labels("options: {replay: 'on'}\naxes: {data: ['off']}"), (Labels{"off"}));
+  EXPECT_EQ(labels("options: {data: 'off'}\naxes: {replay: ['on', 'off', 8]}"), (Labels{"on", "off", "8"}));
+  EXPECT_EQ(labels("axes: {how: [{data: 'off', replay: 'on'}]}"), (Labels{"data=off replay=on"}));
+}
+
+TEST(Points, QuotesChangeNoValueOfAFormula) {
+  const Labels both{"8 GT/s", "16 GT/s"};
+  EXPECT_EQ(labels("axes: {cube.ucie.lane_rate: ['8 GT/s', \"16 GT/s\"]}\n"
+                   "constraints: ['cube.ucie.lane_rate <= 16 * GTps']"),
+            both);
+  EXPECT_EQ(labels("set: {cube.noc.clock: '1 GHz'}\naxes: {cube.ucie.lane_rate: ['8 GT/s', 16 GT/s]}\n"
+                   "constraints: ['cube.ucie.lane_rate >= 8 * cube.noc.clock']"),
+            both);
+  EXPECT_EQ(labels("axes: {system.links.efficiency: ['1/2', '0.9']}\nconstraints: [system.links.efficiency < 0.6]"),
+            (Labels{"1/2"}));
+  EXPECT_EQ(
+      labels("axes: {system.sips.topology: ['ring_1d', torus_2d]}\nconstraints: [system.sips.topology == ring_1d]"),
+      (Labels{"ring_1d"}));
+  const SweepFile file = read_sweep(kHead +
+                                        "axes: {cube.ucie.lane_rate: ['8 GT/s']}\n"
+                                        "objectives: [{name: rate, goal: maximize, value: cube.ucie.lane_rate}]",
+                                    "sweep.yaml");
+  PointMaker maker(file);
+  EXPECT_EQ(maker.objectives(points(file, maker).front(), {}), std::vector<double>{8e9});
 }
 
 TEST(Points, RunCapKeepsTheFirstThatMayRun) {

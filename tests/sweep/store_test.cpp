@@ -28,11 +28,16 @@ Record good(const std::string& key, double time_ns) {
   return record;
 }
 
+void add_good(Store& store, const std::string& key, double time_ns) {
+  const Record record = good(key, time_ns);
+  store.add({key, "gemm", "kernbench run gemm", "h", "{}"}, record, metrics_of(record.result), {});
+}
+
 TEST(Store, KeepsOneRowPerKeyAndReplacesIt) {
   const TestFolder folder;
   Store store(folder.file("s.sqlite"), Store::Mode::write);
-  store.add({"k", "gemm", "kernbench run gemm", "h", "{}"}, good("k", 1));
-  store.add({"k", "gemm", "kernbench run gemm", "h", "{}"}, good("k", 2));
+  add_good(store, "k", 1);
+  add_good(store, "k", 2);
   EXPECT_EQ(store.database().execAndGet("SELECT count(*) FROM points").getInt(), 1);
   EXPECT_EQ(store.metrics("k").at("time_ns"), 2);
   EXPECT_EQ(store.metrics("k").at("used.gemm"), 0.5);
@@ -45,10 +50,8 @@ TEST(Store, ATransactionThatFailsLeavesNothing) {
   const TestFolder folder;
   Store store(folder.file("s.sqlite"), Store::Mode::write);
   store.database().exec("CREATE TRIGGER full BEFORE INSERT ON objective_values BEGIN SELECT RAISE(ABORT, 'full'); END");
-  const auto one = [](const std::map<std::string, double>& metrics) {
-    return std::vector<ObjectiveValue>{{"s", 0, "time", metrics.at("time_ns")}};
-  };
-  EXPECT_THROW(store.add({"k", "gemm", "c", "h", "{}"}, good("k", 1), one), OutputError);
+  EXPECT_THROW(store.add({"k", "gemm", "c", "h", "{}"}, good("k", 1), {{"time_ns", 1}}, {{"s", 0, "time", 1}}),
+               OutputError);
   EXPECT_FALSE(store.find("k"));
   EXPECT_TRUE(store.metrics("k").empty());
 }
@@ -56,14 +59,14 @@ TEST(Store, ATransactionThatFailsLeavesNothing) {
 TEST(Store, CanBeReadWhileItIsWritten) {
   const TestFolder folder;
   Store writer(folder.file("s.sqlite"), Store::Mode::write);
-  writer.add({"a", "gemm", "c", "h", "{}"}, good("a", 1));
+  add_good(writer, "a", 1);
   Store reader(folder.file("s.sqlite"), Store::Mode::read);
   {
     SQLite::Transaction writing(writer.database(), SQLite::TransactionBehavior::IMMEDIATE);
     EXPECT_EQ(reader.find("a").value().status, Status::ok);
     writing.commit();
   }
-  writer.add({"b", "gemm", "c", "h", "{}"}, good("b", 1));
+  add_good(writer, "b", 1);
   EXPECT_EQ(reader.find("b").value().status, Status::ok);
 }
 
@@ -79,7 +82,7 @@ TEST(Store, TwoMayBeOpenedAndWrittenAtOnce) {
         for (int i = 0; i < 5; ++i) {
           Store store(file, Store::Mode::write);
           const std::string key = std::to_string(t) + "-" + std::to_string(i);
-          store.add({key, "gemm", "c", "h", "{}"}, good(key, 1));
+          add_good(store, key, 1);
         }
       } catch (const std::exception& error) {
         ADD_FAILURE() << error.what();
@@ -133,7 +136,7 @@ TEST(Store, ASweepThatBeginsWaitsForWhoeverWrites) {
 TEST(Store, SaysWhichPointsJsonIsBroken) {
   const TestFolder folder;
   Store store(folder.file("s.sqlite"), Store::Mode::write);
-  store.add({"k", "gemm", "c", "h", "{}"}, good("k", 1));
+  add_good(store, "k", 1);
   store.database().exec(
       "INSERT INTO sweeps VALUES ('s', 'sweep', 'f', 't', 'grid', 1, 'v', 'b', 'c', '[]', '[]'); "
       "INSERT INTO sweep_points VALUES ('s', 0, 'k', '{}', '{}')");

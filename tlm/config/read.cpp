@@ -107,20 +107,19 @@ std::optional<std::uint64_t> read_quantity(const ConfigNode& node, const std::st
 std::optional<Ratio> read_ratio(const ConfigNode& node, const std::string& what, Problems& problems) {
   const std::string hint = "give a ratio above 0 and at most 1, such as '236/256' or '0.98'";
   if (!expect_scalar(node, what, hint, problems)) return std::nullopt;
-  constexpr std::size_t kMostDigits = 9;
   const std::string& text = node.text;
   Ratio ratio{0, 1};
   bool ok = false;
   if (const auto slash = text.find('/'); slash != std::string::npos) {
     const std::string parts = text.substr(0, slash), whole = text.substr(slash + 1);
-    ok = all_digits(parts) && all_digits(whole) && parts.size() <= kMostDigits && whole.size() <= kMostDigits;
+    ok = all_digits(parts) && all_digits(whole) && parts.size() <= kRatioDigits && whole.size() <= kRatioDigits;
     if (ok) ratio = {std::stoull(parts), std::stoull(whole)};
   } else {
     const auto dot = text.find('.');
     const std::string before = text.substr(0, dot);
     const std::string after = dot == std::string::npos ? "" : text.substr(dot + 1);
     ok = all_digits(before) && before.size() == 1 && (dot == std::string::npos || all_digits(after)) &&
-         after.size() <= kMostDigits;
+         after.size() <= kRatioDigits;
     if (ok) {
       for (std::size_t i = 0; i < after.size(); ++i) ratio.whole *= 10;
       ratio.parts = std::stoull(before) * ratio.whole + (after.empty() ? 0 : std::stoull(after));

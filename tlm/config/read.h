@@ -25,6 +25,8 @@ std::optional<std::uint64_t> read_quantity(const ConfigNode& node, const std::st
 struct Ratio {
   std::uint64_t parts = 1, whole = 1;
 };
+/// A decimal, or either part of a fraction, has at most so many digits (of a decimal: behind the point).
+inline constexpr std::size_t kRatioDigits = 9;
 std::optional<Ratio> read_ratio(const ConfigNode& node, const std::string& what, Problems& problems);
 /// true, false (and nothing else: yes, on, 1 are errors).
 std::optional<bool> read_bool(const ConfigNode& node, const std::string& what, Problems& problems);

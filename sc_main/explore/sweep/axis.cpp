@@ -30,6 +30,7 @@ AxisValue Axis::at(double u) const {
   number = std::clamp(number, from, to);
   if (kind.whole()) number = std::round(number);
   const std::string text = kind.text_of(number).value_or(fmt::format("{}", number));
+  number = kind.number_of(text).value_or(number);
   return {text, number, {{keys.front(), text, number, false}}, where};
 }
 

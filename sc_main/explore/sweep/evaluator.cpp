@@ -29,7 +29,7 @@ std::string base_command(const PointMaker& maker) { return maker.command(Point{}
 class Evaluator::Batch {
  public:
   Batch(Evaluator& owner, std::vector<Point> points)
-      : owner_(owner), points_(std::move(points)), results_(points_.size()) {
+      : owner_(owner), points_(std::move(points)), results_(points_.size()), positions_(points_.size()) {
     for (const Point& point : points_) point.refused.empty() ? ++owner_.progress_.total : ++owner_.progress_.refused;
   }
 
@@ -66,13 +66,13 @@ class Evaluator::Batch {
       }
       auto task = make_task(owner_.file_, owner_.maker_, point);
       const std::string& key = task->identity.key;
-      owner_.store_.list(owner_.file_.name, owner_.position_of(point), key,
-                         to_json(owner_.file_.axes, point.coordinates), settings_json(point));
+      positions_[index] = owner_.position_of(point);
+      owner_.store_.list(owner_.file_.name, positions_[index], key, to_json(owner_.file_.axes, point.coordinates),
+                         settings_json(point));
       Same& same = by_key_[key];
       same.points.push_back(index);
       if (same.ended) {
-        const Record known = owner_.store_.find(key).value();
-        owner_.store_.add(take(index, known, metrics_of(known.result), true));
+        take_stored(index, owner_.store_.find(key).value());
       } else if (same.points.size() > 1) {
         continue;  // the first one of its key is under way
       } else if (!use_store(key, same)) {
@@ -88,21 +88,24 @@ class Evaluator::Batch {
     if (!record || record->status == Status::lost || (record->status == Status::failed && owner_.options_.retry_failed))
       return false;
     same.ended = true;
-    owner_.store_.add(take(same.points.front(), *record, metrics_of(record->result), true));
+    take_stored(same.points.front(), *record);
     return true;
+  }
+
+  void take_stored(std::size_t index, const Record& record) {
+    owner_.store_.add(take(index, record, metrics_of(record.result), true));
   }
 
   /// `ran`: else it could not even start.
   void done(const PointIdentity& identity, const Record& record, bool ran) {
     Same& same = by_key_[identity.key];
-    owner_.store_.add(identity, record, [&](const std::map<std::string, double>& metrics) {
-      std::vector<ObjectiveValue> objectives;
-      for (const std::size_t index : same.points) {
-        const std::vector<ObjectiveValue> own = take(index, record, metrics, false);
-        objectives.insert(objectives.end(), own.begin(), own.end());
-      }
-      return objectives;
-    });
+    const std::map<std::string, double> metrics = metrics_of(record.result);
+    std::vector<ObjectiveValue> objectives;
+    for (const std::size_t index : same.points) {
+      const std::vector<ObjectiveValue> own = take(index, record, metrics, false);
+      objectives.insert(objectives.end(), own.begin(), own.end());
+    }
+    owner_.store_.add(identity, record, metrics, objectives);
     same.ended = true;
     Progress& progress = owner_.progress_;
     if (ran) ++progress.ran;
@@ -126,8 +129,7 @@ class Evaluator::Batch {
     std::vector<ObjectiveValue> values;
     for (std::size_t i = 0; i < result.objectives.size(); ++i) {
       if (std::isnan(result.objectives[i])) continue;
-      values.push_back({owner_.file_.name, owner_.position_of(points_[index]), owner_.file_.objectives[i].name,
-                        result.objectives[i]});
+      values.push_back({owner_.file_.name, positions_[index], owner_.file_.objectives[i].name, result.objectives[i]});
     }
     return values;
   }
@@ -135,6 +137,7 @@ class Evaluator::Batch {
   Evaluator& owner_;
   std::vector<Point> points_;
   std::vector<Evaluated> results_;
+  std::vector<std::size_t> positions_;  // in the sweep; of points that may run
   std::size_t cursor_ = 0;
   std::map<std::string, Same> by_key_;
 };

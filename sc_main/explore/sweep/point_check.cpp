@@ -146,7 +146,8 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
       same[task->identity.key].push_back(point);
       if (is_new && task->refusal.empty()) return task;
       ++state.done;
-      if (is_new) refused[task->identity.key] = task->refusal;
+      auto& why = status_of_exit(task->refusal_code) == Status::lost ? lost : refused;
+      if (is_new) why[task->identity.key] = task->refusal;
     }
     return nullptr;
   };

@@ -50,6 +50,13 @@ const topology::Resolved& BaseMachines::of(const std::string& topology, const st
   return *machine;
 }
 
+const std::string& PointMaker::topology_of(const Point& point) const {
+  for (const auto* settings : {&point.settings, &file_.base}) {
+    if (const Setting* topology = find(*settings, "topology")) return topology->text;
+  }
+  return file_.topology;
+}
+
 double PointMaker::lookup(const Point& point, const std::string& name) {
   if (const Setting* setting = find(point.settings, name)) return number_of(*setting);
   if (const Setting* setting = find(file_.base, name)) return number_of(*setting);
@@ -59,8 +66,7 @@ double PointMaker::lookup(const Point& point, const std::string& name) {
   for (const Setting& setting : file_.base) {
     if (topology::find_field(setting.name) != nullptr) sets.push_back(setting.name + "=" + setting.text);
   }
-  const Setting* topology = find(point.settings, "topology");
-  const auto& config = bases_.of(topology == nullptr ? file_.topology : topology->text, sets).config;
+  const auto& config = bases_.of(topology_of(point), sets).config;
   const nlohmann::ordered_json* value = &config;
   for (std::size_t from = 0; from <= name.size();) {
     const std::size_t dot = std::min(name.find('.', from), name.size());
@@ -107,8 +113,7 @@ PointCommand PointMaker::command(const Point& point) const {
   std::vector<Setting> all = file_.base;
   all.insert(all.end(), point.settings.begin(), point.settings.end());
   PointCommand command{file_.workload, file_.plugins, {}, {}, file_.limits.sim_time};
-  const Setting* topology = find(all, "topology");
-  command.machine.emplace_back("--topology", topology == nullptr ? file_.topology : topology->text);
+  command.machine.emplace_back("--topology", topology_of(point));
   for (const Setting& setting : all) {
     if (topology::find_field(setting.name) != nullptr) {
       command.machine.emplace_back("--set", setting.name + "=" + setting.text);

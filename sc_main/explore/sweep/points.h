@@ -59,6 +59,7 @@ class PointMaker {
   std::vector<double> objectives(const Point& point, const std::map<std::string, double>& metrics);
 
  private:
+  const std::string& topology_of(const Point& point) const;
   double lookup(const Point& point, const std::string& name);
   const SweepFile& file_;
   BaseMachines bases_;

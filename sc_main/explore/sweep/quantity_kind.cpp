@@ -32,6 +32,14 @@ std::optional<double> size_number(const std::string& text) {
   return std::ldexp(*number, 10 * (static_cast<int>(power) + 1));
 }
 
+/// The nearest ratio that read_ratio() takes, as a decimal.
+std::string ratio_text(double number) {
+  std::string text = fmt::format("{:.{}f}", number, kRatioDigits);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
 std::optional<std::uint64_t> whole_number(double number) {
   const double nearest = std::round(number);
   const double slack = 1e-9 * std::max(1.0, std::abs(nearest));
@@ -55,13 +63,14 @@ std::string ValueKind::unit() const {
 }
 
 std::optional<std::string> ValueKind::text_of(double number) const {
-  if (field == nullptr || field->kind == FieldKind::ratio) {
+  if (field == nullptr) {
     const auto whole = whole_number(number);
     if (flag) return !whole || *whole > 1 ? std::nullopt : std::optional<std::string>(*whole == 1 ? "true" : "false");
     if (whole) return fmt::format("{}", *whole);
-    if (field == nullptr && !real) return std::nullopt;
+    if (!real) return std::nullopt;
     return fmt::format("{:.12g}", number);
   }
+  if (field->kind == FieldKind::ratio) return ratio_text(number);
   if (field->kind == FieldKind::enumeration) {
     for (const std::string& name : field->names) {
       if (number_of_text(name) == number) return name;
@@ -82,29 +91,28 @@ std::optional<std::string> ValueKind::text_of(double number) const {
   }
 }
 
+std::optional<double> ValueKind::number_of(const topology::FieldValue& value) {
+  if (const auto* whole = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* ratio = std::get_if<Ratio>(&value))
+    return static_cast<double>(ratio->parts) / static_cast<double>(ratio->whole);
+  return std::nullopt;
+}
+
 std::optional<double> ValueKind::number_of(const std::string& text) const {
   if (field == nullptr) {
     if (flag) return std::nullopt;
     if (const auto number = plain_number(text)) return number;
     return size_number(text);
   }
-  switch (field->kind) {
-    case FieldKind::integer:
-      return plain_number(text);
-    case FieldKind::quantity: {
-      const QuantityResult quantity = parse_quantity(text, field->dimension);
-      return quantity.ok ? std::optional<double>(static_cast<double>(quantity.value)) : std::nullopt;
-    }
-    case FieldKind::ratio: {
-      const std::size_t slash = text.find('/');
-      const auto parts = plain_number(text.substr(0, slash));
-      const auto whole = slash == std::string::npos ? std::optional<double>(1) : plain_number(text.substr(slash + 1));
-      if (!parts || !whole || *whole == 0) return std::nullopt;
-      return *parts / *whole;
-    }
-    default:
-      return std::nullopt;
-  }
+  if (!numeric()) return std::nullopt;
+  topology::Field of_any_size;  // a step may be smaller than every value
+  of_any_size.kind = field->kind;
+  of_any_size.dimension = field->dimension;
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::scalar;
+  node.text = text;
+  Problems ignored;
+  return number_of(topology::read_value(of_any_size, node, {}, ignored));
 }
 
 std::string flow_text(const ConfigNode& node) {

@@ -20,6 +20,8 @@ struct ValueKind {
 
   /// A number in base units as text that reads back as the same; nothing if there is none, such as 2.5 rows.
   std::optional<std::string> text_of(double number) const;
+  /// The number in base units that a number of the topology was read as.
+  static std::optional<double> number_of(const topology::FieldValue& value);
   /// The number behind a text of this kind; nothing if it is no number (a name, a list).
   std::optional<double> number_of(const std::string& text) const;
 };

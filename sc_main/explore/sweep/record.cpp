@@ -57,6 +57,18 @@ Status status_of(const std::string& text) {
   return text == "ok" ? Status::ok : text == "failed" ? Status::failed : Status::lost;
 }
 
+Status status_of_exit(int exit_code) {
+  switch (static_cast<ExitCode>(exit_code)) {
+    case ExitCode::success:
+      return Status::ok;
+    case ExitCode::environment:
+    case ExitCode::interrupted:
+      return Status::lost;
+    default:
+      return Status::failed;
+  }
+}
+
 nlohmann::ordered_json Record::json() const {
   return {{"key", key},
           {"status", to_string(status)},
@@ -105,7 +117,7 @@ std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result) {
 
 Record refused_record(const std::string& key, int exit_code, const std::string& error) {
   Record record = ended_now(key);
-  record.status = Status::failed;
+  record.status = status_of_exit(exit_code);
   record.exit_code = exit_code;
   record.error = error;
   return record;
@@ -132,21 +144,16 @@ Record record_of(const std::string& key, const process::Ending& ending, const pr
     const int signal = WTERMSIG(ending.status);
     set(own_fault(signal) ? Status::failed : Status::lost, 128 + signal,
         fmt::format("ended by signal {} ({})", signal, ::strsignal(signal)));
-  } else if (WEXITSTATUS(ending.status) != 0) {
-    const std::string& text = ending.errors;
-    const bool lost = WEXITSTATUS(ending.status) == static_cast<int>(ExitCode::environment);
-    set(lost ? Status::lost : Status::failed, WEXITSTATUS(ending.status),
-        text.empty() ? fmt::format("ended with exit code {} and no answer", WEXITSTATUS(ending.status)) : text);
+  } else if (const int code = WEXITSTATUS(ending.status); code != 0) {
+    set(status_of_exit(code), code,
+        ending.errors.empty() ? fmt::format("ended with exit code {} and no answer", code) : ending.errors);
   } else {
     const auto answer = nlohmann::ordered_json::parse(ending.answer, nullptr, false);
     if (answer.is_discarded() || !answer.is_object()) {
       set(Status::failed, static_cast<int>(ExitCode::internal), "ended without an answer");
     } else {
-      const int code = answer.value("exit_code", static_cast<int>(ExitCode::internal));
-      // What this computer lacked says nothing of the point, which stays open.
-      const bool lost =
-          code == static_cast<int>(ExitCode::interrupted) || code == static_cast<int>(ExitCode::environment);
-      set(code == 0 ? Status::ok : lost ? Status::lost : Status::failed, code, answer.value("error", std::string()));
+      const int said = answer.value("exit_code", static_cast<int>(ExitCode::internal));
+      set(status_of_exit(said), said, answer.value("error", std::string()));
       record.result = answer.value("result", nlohmann::ordered_json());
       record.model_cpu_s = answer.value("model_cpu_s", 0.0);
     }

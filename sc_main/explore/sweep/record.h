@@ -19,6 +19,9 @@ const char* to_string(Status status);
 /// Lost: what is none of them.
 Status status_of(const std::string& text);
 
+/// How a point stands whose run ended by itself with an exit code. What a computer lacked says nothing of the point.
+Status status_of_exit(int exit_code);
+
 /// How a point ended: a row of the store.
 struct Record {
   std::string key;
@@ -42,7 +45,7 @@ std::map<std::string, double> metrics_of(const nlohmann::ordered_json& result);
 
 /// The record of a point whose process ended so; `limits` for the texts.
 Record record_of(const std::string& key, const process::Ending& ending, const process::Limits& limits);
-/// The record of a point that is not run.
+/// The record of a point that cannot start.
 Record refused_record(const std::string& key, int exit_code, const std::string& error);
 
 }  // namespace kernbench::sweep

@@ -133,7 +133,11 @@ void Merge::add(const std::string& line) {
     return;
   }
   const auto record = Record::from_json(json);
-  if (!record || record->status == Status::lost) return;
+  if (!record) return;
+  if (record->status == Status::lost) {
+    why_lost_[record->key] = record->error;
+    return;
+  }
   const auto found = open_.find(record->key);
   if (found == open_.end()) return;
   const Task* task = found->second;
@@ -155,7 +159,8 @@ void Merge::give_up(const std::string& reason) {
     record.key = task->identity.key;
     record.status = Status::lost;
     record.exit_code = static_cast<int>(ExitCode::environment);
-    record.error = reason;
+    const std::string& why = why_lost_[record.key];
+    record.error = why.empty() ? reason : fmt::format("{}: {}", reason, why);
     open_.erase(record.key);
     done_(*task, record);
   }

@@ -23,7 +23,7 @@ std::vector<std::vector<Task*>> shards_of(const std::vector<Task*>& tasks, std::
 class Merge {
  public:
   Merge(const std::vector<std::unique_ptr<Task>>& tasks, const Executor::Done& done);
-  /// One line; anything that is no whole record of an open task is left out, and so is what was lost.
+  /// One line; anything that is no whole record of an open task is left out, and so is what was lost, but for why.
   void add(const std::string& line);
   bool complete() const { return open_.empty(); }
   std::size_t open() const { return open_.size(); }
@@ -35,6 +35,7 @@ class Merge {
   const std::vector<std::unique_ptr<Task>>& tasks_;
   Executor::Done done_;
   std::map<std::string, Task*> open_;  // by key
+  std::map<std::string, std::string> why_lost_;
 };
 
 /// `kernbench sweep --worker PLAN --results FILE`: runs the tasks of a plan ('-': standard input) and appends a line

@@ -202,9 +202,8 @@ std::map<std::string, double> Store::metrics(const std::string& key) {
   });
 }
 
-void Store::add(const PointIdentity& point, const Record& record, const Objectives& objectives_of) {
-  const std::map<std::string, double> metrics = metrics_of(record.result);
-  const std::vector<ObjectiveValue> objectives = objectives_of ? objectives_of(metrics) : std::vector<ObjectiveValue>();
+void Store::add(const PointIdentity& point, const Record& record, const std::map<std::string, double>& metrics,
+                const std::vector<ObjectiveValue>& objectives) {
   guarded(path_, "write", [&] {
     SQLite::Transaction transaction(database_, kAtOnce);
     execute(database_,

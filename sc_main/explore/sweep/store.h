@@ -1,7 +1,6 @@
 #pragma once
 #include <SQLiteCpp/Database.h>
 
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,10 +53,9 @@ class Store {
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);
   std::map<std::string, double> metrics(const std::string& key);
-  /// What is to be kept of a result's metrics.
-  using Objectives = std::function<std::vector<ObjectiveValue>(const std::map<std::string, double>& metrics)>;
-  /// Records how a point ended, and the objectives of all who are that point, replacing what was there.
-  void add(const PointIdentity& point, const Record& record, const Objectives& objectives_of = {});
+  /// Records how a point ended, its metrics, and the objectives of all who are that point, replacing what was there.
+  void add(const PointIdentity& point, const Record& record, const std::map<std::string, double>& metrics,
+           const std::vector<ObjectiveValue>& objectives);
   void add(const std::vector<ObjectiveValue>& objectives);
 
   /// Rows of a sweep in order, for export: axis values, status, metrics, objectives. `sweep` empty: the only one.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "sc_main/explore/sweep/axis_reader.h"
+#include "sc_main/explore/sweep/points.h"
 #include "sc_main/explore/sweep/vocabulary.h"
 #include "sc_main/run/result_file.h"
 #include "tlm/config/nearest.h"
@@ -151,6 +152,7 @@ class SweepReader {
     read_derived(vocabulary);
     read_constraints(vocabulary);
     read_objectives(vocabulary);
+    check_options(vocabulary);
     if (problems_.empty() && use_ == Use::sweep) check_grid();
   }
 
@@ -192,6 +194,22 @@ class SweepReader {
         vocabulary.add_text(setting->text);
         file_.base.push_back(*setting);
       }
+    }
+  }
+
+  /// What all points are refused for. Where they differ in an option that every run has, each tells by itself.
+  void check_options(const Vocabulary& vocabulary) {
+    const ConfigNode* node = root_.find("options");
+    if (node == nullptr || !problems_.empty()) return;
+    for (const auto& [name, in] : claims_) {
+      if (in != "options" && vocabulary.is_common(name)) return;
+    }
+    for (const Refusal& refusal : vocabulary.refused_together(PointMaker(file_).command({}).options)) {
+      Location where = node->where;
+      for (const ConfigNode::Entry& entry : node->entries) {
+        if (refusal.text.rfind("--" + vocabulary.canonical(entry.key) + " ", 0) == 0) where = entry.value.where;
+      }
+      problems_.add(where, refusal.text, refusal.hint);
     }
   }
 

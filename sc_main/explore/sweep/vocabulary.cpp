@@ -66,7 +66,9 @@ Vocabulary::Vocabulary(const WorkloadCatalogue& catalogue, std::string workload,
       workload_(std::move(workload)),
       folder_(std::move(folder)),
       keys_(topology::value_paths()) {
-  const RunDescription run(catalogue_, workload_);
+  RunDescription run(catalogue_, workload_);
+  const po::options_description common = run.common.describe();
+  for (const auto& option : common.options()) common_.insert(option->long_name());
   for (const auto& option : run.all.options()) {
     const std::string& name = option->long_name();
     if (!settable(name)) continue;
@@ -141,7 +143,7 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
     }
     parse({"--" + name + "=" + text}, run.all);
     Refusals refusals;
-    run.common.check(refusals);
+    run.common.check_values(refusals);
     refusals.throw_if_any();
     if (name == "topology") topology::resolve(text);
   } catch (const Refused& refused) {
@@ -160,20 +162,36 @@ void Vocabulary::check_option(const std::string& name, const std::string& text, 
   }
 }
 
+std::vector<Refusal> Vocabulary::refused_together(const Arguments& options) const {
+  RunDescription run(catalogue_, workload_);
+  try {
+    parse(options, run.all);
+    Refusals refusals;
+    run.common.check(refusals);
+    refusals.throw_if_any();
+  } catch (const Refused& refused) {
+    return refused.refusals;
+  }
+  return {};
+}
+
 std::optional<Setting> Vocabulary::read(const ValueKind& kind, const std::string& name, const ConfigNode& node,
                                         Problems& problems) const {
   const std::size_t before = problems.reported();
   Setting setting{name, flow_text(node), std::nullopt, kind.flag};
   if (kind.field != nullptr) {
-    topology::read_value(*kind.field, node, name, problems);
+    const topology::FieldValue value = topology::read_value(*kind.field, node, name, problems);
+    if (kind.numeric()) setting.number = ValueKind::number_of(value);
+    // Quotes make no other value of a number or a name, and no formula has them.
+    if (node.is_scalar() && kind.field->kind != FieldKind::text) setting.text = node.text;
   } else if (!node.is_scalar()) {
     problems.add(node.where, fmt::format("option '{}' is no single value", name), "give a number or a word");
   } else {
     setting.text = name == "topology" || name == "ccl" ? anchored(folder_, node.text) : node.text;
+    setting.number = kind.number_of(setting.text);
     check_option(name, setting.text, node.where, problems);
   }
   if (problems.reported() != before) return std::nullopt;
-  setting.number = kind.number_of(setting.text);
   return setting;
 }
 

@@ -7,9 +7,11 @@
 #include "sc_main/explore/sweep/axis.h"
 #include "sc_main/explore/sweep/expression.h"
 #include "sc_main/explore/sweep/quantity_kind.h"
+#include "sc_main/run/arguments.h"
 #include "sc_main/workloads/plugin.h"
 #include "tlm/config/config_node.h"
 #include "tlm/config/problems.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench::sweep {
 
@@ -29,6 +31,11 @@ class Vocabulary {
   std::optional<Setting> read(const ValueKind& kind, const std::string& name, const ConfigNode& node,
                               Problems& problems) const;
 
+  /// Whether every run has the option, whatever its workload.
+  bool is_common(const std::string& option) const { return common_.count(option) > 0; }
+  /// What options that are good one by one are refused for together, but by the workload: "--name=value".
+  std::vector<Refusal> refused_together(const Arguments& options) const;
+
   /// Parses a formula and checks its names. `metrics`: names that are none of ours may be metrics of the result.
   std::optional<Expression> formula(const ConfigNode& node, const std::string& what, bool metrics,
                                     Problems& problems) const;
@@ -45,7 +52,7 @@ class Vocabulary {
   std::string workload_, folder_;
   std::vector<std::string> keys_, options_;
   std::vector<std::pair<std::string, std::string>> short_names_;
-  std::set<std::string> flags_, reals_, texts_;
+  std::set<std::string> flags_, reals_, texts_, common_;
 };
 
 /// A path of a sweep file as seen from the working directory; names of presets stay.
