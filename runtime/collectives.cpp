@@ -145,11 +145,9 @@ class Call {
   Side side_of(const Tensor& tensor) const;
   Side elsewhere(const Side& here, std::int64_t count) const;
   std::string text() const;
-  std::string placed() const;
+  std::string placed(bool in_place) const;
   CallOrder& order();
   const LaunchMessage::TensorArg& out() const { return blocks_.shards.empty() ? out_.argument : blocks_; }
-  /// On every rank. With a root each rank may do as it likes.
-  bool all_in_place() const { return in_place_ && !op_.rooted(); }
 
   RuntimeImpl& runtime_;
   const CollectiveRequest& request_;
@@ -302,9 +300,9 @@ std::string Call::text() const {
   return fmt::format("{}({})", who_, text);
 }
 
-std::string Call::placed() const {
+std::string Call::placed(bool in_place) const {
   const std::string in = to_text(in_.form), out = to_text(out_.form);
-  if (all_in_place()) return in + ", in place";
+  if (in_place) return in + ", in place";
   return in == out ? in : in + " to " + out;
 }
 
@@ -319,9 +317,9 @@ Call::Entered Call::enter() {
   take_forms();
   if (request_.columns) check_columns();
   check_counts();
-  CallOrder& order = this->order();
-  const std::size_t number = order.enter(rank_, text(), placed());
   ccl::CallTensors tensors{call_, in_.argument, out(), group_.size(), member_};
+  CallOrder& order = this->order();
+  const std::size_t number = order.enter(rank_, text(), placed(tensors.in_place_everywhere()));
   const ProcessGroup::Chosen chosen = group_.algorithm_for(tensors, bytes_);
   return {order, number, std::move(tensors), chosen};
 }

@@ -93,8 +93,8 @@ void HostProgram::go(const std::shared_ptr<Handle::State>& state, const std::str
 
 bool HostProgram::starved() {
   if (scheduling_->starved()) return true;
-  if (runtime_.messages.stands_still()) return false;
-  runtime_.messages.machine_stands();  // host reads do not wait any more for what others submitted
+  if (runtime_.port.stands_still()) return false;
+  runtime_.port.machine_stands();  // host reads do not wait any more for what others submitted
   if (!scheduler_.any_satisfied()) return false;
   if (!scheduling_->starved()) scheduler_.resume_satisfied();
   return true;

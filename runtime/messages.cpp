@@ -4,41 +4,8 @@
 #include <stdexcept>
 
 #include "runtime/runtime_impl.h"
-#include "tlm/sim/annotation.h"
 
 namespace kernbench {
-
-/// Generic payloads for the host sockets: one per message under way, with its
-/// MessageExtension for life.
-class Messages::Payloads : public tlm::tlm_mm_interface {
- public:
-  tlm::tlm_generic_payload& acquire(Message& message) {
-    if (free_.empty()) {
-      all_.push_back(std::make_unique<Entry>(this));
-      free_.push_back(all_.back().get());
-    }
-    Entry& entry = *free_.back();
-    free_.pop_back();
-    entry.extension.message = &message;
-    entry.set_command(tlm::TLM_IGNORE_COMMAND);
-    entry.set_data_ptr(nullptr);
-    entry.set_data_length(0);
-    entry.set_streaming_width(1);
-    entry.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
-    entry.acquire();
-    return entry;
-  }
-  void free(tlm::tlm_generic_payload* payload) override { free_.push_back(static_cast<Entry*>(payload)); }
-
- private:
-  struct Entry : tlm::tlm_generic_payload {
-    explicit Entry(tlm::tlm_mm_interface* pool) : tlm_generic_payload(pool) { set_extension(&extension); }
-    ~Entry() override { clear_extension(&extension); }
-    MessageExtension extension;
-  };
-  std::vector<std::unique_ptr<Entry>> all_;
-  std::vector<Entry*> free_;
-};
 
 std::string Handle::State::describe() const {
   const std::string at =
@@ -72,11 +39,7 @@ Ps Handle::kernel_start() const { return kernel_time("kernel_start", &LaunchMess
 Ps Handle::kernel_end() const { return kernel_time("kernel_end", &LaunchMessage::last_end); }
 
 Messages::Messages(RuntimeImpl& runtime, Observer* observer)
-    : runtime_(runtime),
-      observer_(observer != nullptr && observer->wants_ops() ? observer : nullptr),
-      payloads_(std::make_unique<Payloads>()) {}
-
-Messages::~Messages() = default;
+    : runtime_(runtime), observer_(observer != nullptr && observer->wants_ops() ? observer : nullptr) {}
 
 std::uint16_t Messages::new_streams(const char* who, std::uint16_t count) {
   if (next_stream_ > 0xFFFF - count) throw std::length_error(std::string(who) + ": all 65,535 streams are taken");
@@ -114,33 +77,6 @@ Messages::StatePtr Messages::submit(decltype(Message::body) body, int rank, int 
   pending_.emplace(message.id, state);
   runtime_.program.scheduling().submitted(state);
   return state;
-}
-
-void Messages::send(const StatePtr& state) {
-  runtime_.dispatcher.synchronise();
-  if (runtime_.replay == nullptr || !runtime_.replay->take(state)) transmit(state);
-}
-
-void Messages::transmit(const StatePtr& state) {
-  runtime_.dispatcher.synchronise();
-  ++sends_;
-  state->sent = true;
-  Message& message = *state->message;
-  tlm::tlm_generic_payload& payload = payloads_->acquire(message);
-  tlm::tlm_phase phase = tlm::BEGIN_REQ;
-  sc_core::sc_time delay = annotation(runtime_.dispatcher.now());
-  const auto status = (*runtime_.module.pcie[message.sip])->nb_transport_fw(payload, phase, delay);
-  sc_assert(status != tlm::TLM_COMPLETED);  // would mean that the endpoint refused it
-}
-
-tlm::tlm_sync_enum Messages::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                                             sc_core::sc_time&) {
-  if (phase != tlm::BEGIN_RESP) return tlm::TLM_ACCEPTED;
-  const Message& message = *payload.get_extension<MessageExtension>()->message;
-  const StatePtr state = pending_.at(message.id);
-  payload.release();
-  arrived(state);
-  return tlm::TLM_COMPLETED;
 }
 
 void Messages::arrived(const StatePtr& state) {
@@ -220,7 +156,7 @@ void Messages::before_host_access(HostAccess access, const Tensor::State& tensor
     for (const auto& state : list) {
       if (state->done) continue;
       await(state, fmt::format("{}, to use tensor '{}' by {}", state->describe(), tensor.name, entry),
-            [&] { return state->rank != rank && stands_still(); });
+            [&] { return state->rank != rank && runtime_.port.stands_still(); });
     }
   }
   if (!waited) return;
@@ -253,7 +189,7 @@ std::vector<Messages::StatePtr> Messages::awaited_before(const Tensor::State& te
     const bool own = state->rank == rank;
     // What another rank maps or installs changes no contents.
     const bool touches = state->order != nullptr || may_use(*state, tensor);
-    if (held.count(id) == 0 ? own || (touches && !stands_still()) : own && may_use(*state, tensor)) {
+    if (held.count(id) == 0 ? own || (touches && !runtime_.port.stands_still()) : own && may_use(*state, tensor)) {
       list.push_back(state);
     }
   }

@@ -47,22 +47,18 @@ struct Handle::State {
 };
 
 /// The host's messages, from their submission until they are complete: of a rank to the machine and back.
-class Messages final : public tlm::tlm_bw_transport_if<> {
+class Messages {
  public:
   using StatePtr = std::shared_ptr<Handle::State>;
   using Pending = std::map<std::uint64_t, StatePtr>;
   /// `observer`: null, or it wants ops.
   Messages(RuntimeImpl& runtime, Observer* observer);
-  ~Messages() override;
 
   /// Throws std::logic_error after a failed program.
   StatePtr submit(decltype(Message::body) body, int rank, int sip, std::uint16_t stream, std::string kind,
                   std::string name, std::vector<Tensor> uses = {}, const CallOrder* order = nullptr,
                   std::size_t call = 0, std::function<bool()> ready = nullptr);
-  void send(const StatePtr& state);      ///< to the machine, or it is replayed
-  void transmit(const StatePtr& state);  ///< to the machine
-  void count_send() { ++sends_; }        ///< a replayed one counts, too
-  void arrived(const StatePtr& state);   ///< its message is back: it is complete
+  void arrived(const StatePtr& state);  ///< its message is back: it is complete
   /// Returns when it is done: a worker yields, the main context drives the simulation. Throws Deadlock or RunStopped in
   /// the main context, std::logic_error where nobody can wait.
   void await(const StatePtr& state);
@@ -78,9 +74,6 @@ class Messages final : public tlm::tlm_bw_transport_if<> {
   /// What is pending that may read or write the tensor's memory, of any rank. Collectives on it are not among them:
   /// they hold a handle of it.
   std::vector<StatePtr> touching(const Tensor::State& tensor) const;
-  /// The machine has stood still, and nothing has been sent to it since: what is pending needs some rank's doing.
-  bool stands_still() const { return still_at_ == sends_; }
-  void machine_stands() { still_at_ = sends_; }
   /// Notes of which other SIPs a message of the user's lets its SIP touch the memory. Tensors and collectives of the
   /// runtime keep to their own: a kernel reaches another SIP's memory only through a mapping or a queue that the user
   /// made.
@@ -123,9 +116,6 @@ class Messages final : public tlm::tlm_bw_transport_if<> {
   bool reaches(int from, int to) const { return from == to || foreign_.count({from, to}) != 0; }
   /// Keeps the first launch that beats its bound, for Runtime::check.
   void check_bound(const Handle::State& state, const HostTraceEntry& entry);
-  tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                                     sc_core::sc_time& delay) override;
-  void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
   RuntimeImpl& runtime_;
   Observer* const observer_;
@@ -133,17 +123,13 @@ class Messages final : public tlm::tlm_bw_transport_if<> {
   Leftovers leftovers_;
   HostAccessTable accesses_{};
   std::uint64_t next_message_ = 1;
-  std::uint64_t sends_ = 0;                     // messages that went to the machine so far
-  std::uint64_t still_at_ = ~std::uint64_t{0};  // `sends_` when the machine stood still last
-  std::set<std::pair<int, int>> foreign_;       // SIP, other SIP whose memory it may touch. Nothing ever leaves it
+  std::set<std::pair<int, int>> foreign_;  // SIP, other SIP whose memory it may touch. Nothing ever leaves it
   std::uint16_t next_stream_ = 1;
   Pending pending_;
   std::uint64_t next_timer_ = 1;
   std::map<std::uint64_t, StatePtr> timers_;  // that run
   std::vector<StatePtr> failed_;              // kept: the machine may still refer to their messages
   std::vector<HostTraceEntry> trace_;
-  class Payloads;
-  std::unique_ptr<Payloads> payloads_;
 };
 
 }  // namespace kernbench

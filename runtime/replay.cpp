@@ -71,7 +71,7 @@ void Replay::begins(const StatePtr& state) {
 
 void Replay::go(const StatePtr& state) {
   begins(state);
-  runtime_.messages.transmit(state);
+  runtime_.port.transmit(state);
 }
 
 /// What is held is of one SIP and one stream, ends with what is waited for, and needs nobody else.
@@ -140,7 +140,7 @@ void Replay::batch() {
   flight->simulated = true;
   leaders_[kind] = flight;
   flight->done = begin(flight->batch);
-  for (const StatePtr& state : flight->states) runtime_.messages.transmit(state);
+  for (const StatePtr& state : flight->states) runtime_.port.transmit(state);
 }
 
 /// What the leader has done already the other one does, too.
@@ -163,7 +163,7 @@ Replay::Last Replay::last_message(const Flight& flight, std::size_t message) {
 
 void Replay::repeat(const StatePtr& state, Ps start, const ReplayTimes& times, const Last& of) {
   state->sent = true;
-  runtime_.messages.count_send();
+  runtime_.port.count_send();
   const std::uint64_t id = state->message->id;
   const Ps now = runtime_.dispatcher.now(), completed = std::max(start + times.completed, now);
   due_.emplace(id, Due{state, start + times.start, start + times.end, completed, of});
@@ -224,7 +224,7 @@ void Replay::batch_ended(const FlightPtr& flight, const StatePtr& state) {
     if (!failed) {
       repeat(same, follower->start, flight->times[place], last_message(*follower, place));
     } else if (!same->done && due_.count(same->message->id) == 0) {
-      runtime_.messages.transmit(same);  // it fails by itself, and says where
+      runtime_.port.transmit(same);  // it fails by itself, and says where
     }
   }
   if (--flight->left > 0) return;

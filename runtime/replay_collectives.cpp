@@ -85,10 +85,10 @@ void Replay::collective(const StatePtr& state) {
     if (call.here == 1) links_begin(sip.call, *state->order);
     links_take(sip.call, static_cast<std::size_t>(state->sip));
     part.done = begin(batch_of({state}));
-    if (wait == 0) return runtime_.messages.transmit(state);
+    if (wait == 0) return runtime_.port.transmit(state);
     runtime_.dispatcher.queue(static_cast<unsigned>(state->sip)).host_at(now + wait, [this, id = state->message->id] {
       const auto found = runtime_.messages.pending().find(id);
-      if (found != runtime_.messages.pending().end()) runtime_.messages.transmit(found->second);
+      if (found != runtime_.messages.pending().end()) runtime_.port.transmit(found->second);
     });
     return;
   }
@@ -210,7 +210,7 @@ void Replay::release(Call& call) {
   ++report_.disturbed;
   for (const Call::Part& part : call.parts) {
     if (part.state == nullptr || part.state->sent) continue;
-    if (runtime_.messages.pending().count(part.state->message->id) != 0) runtime_.messages.transmit(part.state);
+    if (runtime_.messages.pending().count(part.state->message->id) != 0) runtime_.port.transmit(part.state);
   }
 }
 

@@ -13,7 +13,7 @@ Runtime::Runtime(const sc_core::sc_module_name& name, const MachineMap& map, Dis
     : sc_module(name), impl_(std::make_shared<RuntimeImpl>(*this, map, dispatcher, options, observer)) {
   for (std::uint16_t sip = 0; sip < map.sips; ++sip) {
     pcie.push_back(std::make_unique<tlm::tlm_initiator_socket<>>(fmt::format("pcie{}", sip).c_str()));
-    pcie.back()->bind(impl_->messages);
+    pcie.back()->bind(impl_->port);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/groups.h"
+#include "runtime/host_port.h"
 #include "runtime/host_program.h"
 #include "runtime/messages.h"
 #include "runtime/replay.h"
@@ -14,7 +15,7 @@
 
 namespace kernbench {
 
-/// The host's state, shared by the contexts of all workers: four parts, which meet here. All of it is touched by one
+/// The host's state, shared by the contexts of all workers: its parts meet here. All of it is touched by one
 /// thread at a time.
 struct RuntimeImpl : std::enable_shared_from_this<RuntimeImpl> {
   RuntimeImpl(Runtime& module, const MachineMap& map, Dispatcher& dispatcher, const RunOptions& options,
@@ -24,6 +25,7 @@ struct RuntimeImpl : std::enable_shared_from_this<RuntimeImpl> {
         dispatcher(dispatcher),
         options(options),
         program(*this, options.scheduling),
+        port(*this),
         messages(*this, observer),
         tensors(*this),
         groups(*this) {}
@@ -33,6 +35,7 @@ struct RuntimeImpl : std::enable_shared_from_this<RuntimeImpl> {
   Dispatcher& dispatcher;
   const RunOptions options;
   HostProgram program;
+  HostPort port;
   Messages messages;
   std::unique_ptr<Replay> replay;  ///< null: everything is simulated
   TensorMemory tensors;

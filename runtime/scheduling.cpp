@@ -23,7 +23,7 @@ void wake_waiters(Scheduler& scheduler, Handle::State& state) {
 
 void ConcurrentScheduling::submitted(const StatePtr& state) {
   const Line line{state->sip, state->message->stream};
-  if (held_.count(line) == 0 && (!state->ready || state->ready())) return runtime_.messages.send(state);
+  if (held_.count(line) == 0 && (!state->ready || state->ready())) return runtime_.port.send(state);
   held_[line].push_back(state);
 }
 
@@ -34,7 +34,7 @@ void ConcurrentScheduling::readied() {
     while (!behind.empty() && (!behind.front()->ready || behind.front()->ready())) {
       const StatePtr state = behind.front();
       behind.pop_front();
-      runtime_.messages.send(state);
+      runtime_.port.send(state);
     }
     line = behind.empty() ? held_.erase(line) : std::next(line);
   }
@@ -51,11 +51,11 @@ void ConcurrentScheduling::barrier_passed(const std::string& barrier) { runtime_
 void RoundsScheduling::submitted(const StatePtr& state) {
   const auto line = held_.find({state->sip, state->message->stream});
   if (runtime_.program.single_driver()) {
-    if (line == held_.end() && (!state->ready || state->ready())) return runtime_.messages.send(state);
+    if (line == held_.end() && (!state->ready || state->ready())) return runtime_.port.send(state);
     held_[{state->sip, state->message->stream}].push_back(state);  // needs ranks that are not there
     return;
   }
-  if (state->order == nullptr && line == held_.end()) return runtime_.messages.send(state);
+  if (state->order == nullptr && line == held_.end()) return runtime_.port.send(state);
   held_[{state->sip, state->message->stream}].push_back(state);
   if (state->order == nullptr) return;
   const auto known = std::find_if(collectives_.begin(), collectives_.end(), [&](const Collective& collective) {
@@ -136,7 +136,7 @@ void RoundsScheduling::release(Collective& collective) {
     const auto line = held_.find({state->sip, state->message->stream});
     std::deque<StatePtr>& behind = line->second;
     do {
-      runtime_.messages.send(behind.front());
+      runtime_.port.send(behind.front());
       behind.pop_front();
     } while (!behind.empty() && behind.front()->order == nullptr);
     if (behind.empty()) held_.erase(line);

@@ -52,6 +52,8 @@ bool CallTensors::is_transfer() const { return call.op == CollectiveOp::send_rec
 
 bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
 
+bool CallTensors::in_place_everywhere() const { return !rooted(call.op) && in_place(); }
+
 CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
     : map_(map),
       group_(group),
@@ -59,7 +61,7 @@ CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
       machine_(machine_request(map, group)) {}
 
 std::shared_ptr<BoundCall> CallBinder::bind(const CallTensors& tensors) {
-  const bool in_place = !rooted(tensors.call.op) && tensors.in_place();  // with a root each rank may do as it likes
+  const bool in_place = tensors.in_place_everywhere();
   const Whose whose{tensors.is_transfer() ? tensors.root : -1, tensors.is_transfer() ? tensors.peer : -1,
                     group_.ranks_are_pes() ? tensors.rank : -1};
   std::list<std::shared_ptr<BoundCall>>& calls = calls_[whose];

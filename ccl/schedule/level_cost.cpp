@@ -24,7 +24,7 @@ class LevelWays {
       for (const int pe : {0, map_.pes_per_cube - 1}) {
         const PeCoord from = at(0, cube, pe), to = at(sips, cube + cubes, pe);
         if (!map_.has(from) || !map_.has(to)) continue;
-        most = std::max(most, map_.packet_latency(map_.pe(from), map_.pe(to), MachineMap::kLeastPacket));
+        most = std::max(most, map_.packet_latency(map_.pe(from), map_.pe(to), kShortMessage));
       }
     }
     return most;
@@ -70,8 +70,7 @@ int two_links_away(const MachineMap& map) {
 /// Of a load or store of one flit by a PE at the memory of another.
 double access_seconds(const MachineMap& map, PeCoord from, PeCoord owner) {
   const NodeId pe = map.pe(from), hbm = map.hbm_port(owner);
-  return seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, MachineMap::kLeastPacket) +
-                 map.engines.hbm_hit);
+  return seconds(map.packet_latency(pe, hbm, 0) + map.packet_latency(hbm, pe, kShortMessage) + map.engines.hbm_hit);
 }
 
 /// The farthest of a SIP.

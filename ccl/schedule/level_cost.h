@@ -4,6 +4,9 @@
 
 namespace kernbench::ccl {
 
+/// B of a short message of data: one flit where networks are wide.
+inline constexpr std::uint32_t kShortMessage = 64;
+
 inline double seconds(Ps time) { return static_cast<double>(time) * 1e-12; }
 
 /// Bytes per second that last on a bundle where `networks` virtual networks carry data: each sends as much as its

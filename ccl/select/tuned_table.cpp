@@ -6,6 +6,7 @@
 
 #include "ccl/contract/legal.h"
 #include "ccl/import/entry.h"
+#include "ccl/schedule/level_cost.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/read.h"
 
@@ -33,10 +34,10 @@ Ps ways(const MachineMap& map) {
   Ps sum = 0;
   for (const PeCoord pe : pes) {
     const NodeId self = map.pe(pe);
-    sum += map.packet_latency(self, map.hbm_port(pe), MachineMap::kLeastPacket);
-    if (pe != pes.front()) sum += map.packet_latency(self, map.pe(pes.front()), MachineMap::kLeastPacket);
+    sum += map.packet_latency(self, map.hbm_port(pe), kShortMessage);
+    if (pe != pes.front()) sum += map.packet_latency(self, map.pe(pes.front()), kShortMessage);
     const PeCoord like{1, pe.cube, pe.pe};
-    if (map.sips > 1 && map.has(like)) sum += map.packet_latency(self, map.pe(like), MachineMap::kLeastPacket);
+    if (map.sips > 1 && map.has(like)) sum += map.packet_latency(self, map.pe(like), kShortMessage);
   }
   return sum;
 }
