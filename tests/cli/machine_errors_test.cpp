@@ -69,6 +69,22 @@ TEST(MachineErrors, WhatDoesNotGoTogetherIsLocatedWhereTheUserGaveIt) {
   EXPECT_EQ(set.err, "--set cube.ucie.connections=1: " + text);
 }
 
+TEST(MachineErrors, ALayoutThatCannotBeIsLocatedByExportAsByCheck) {
+  const Tool tool;
+  const std::string set = "cube.placement.exclusion=[r0c0, r0c1, r0c2, r0c3]";
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"topology", "check", "default", "--set", set},
+                                             {"topology", "export", "default", "--what", "cube-mesh", "--set", set}}) {
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err,
+              "--set " + set +
+                  ": error: no router of a cube's n edge can take its UCIe connections\n"
+                  "  hint: leave a router of that edge out of cube.placement's holes and exclusion zone\n");
+  }
+}
+
 TEST(MachineErrors, AClockThatAHintAsksForIsShortAndEnough) {
   const Tool tool;
   const auto check = [&](const std::string& clock) {
