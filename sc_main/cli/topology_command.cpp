@@ -131,7 +131,7 @@ std::string export_it(const TopologyOptions& options) {
   if (options.what == "schema") return json_text(topology::json_schema(), 2) + "\n";
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
   if (options.what == "cube-mesh")
-    return topology::export_cube_mesh(resolved.spec.cube, layout_of(resolved, options.machine));
+    return topology::export_cube_mesh(resolved.spec.cube, layout_by_rule(resolved, options.machine));
   return topology::show_resolved(resolved);
 }
 }  // namespace

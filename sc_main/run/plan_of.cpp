@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "topology/plan/cube_mesh.h"
+#include "topology/plan/layout.h"
 #include "topology/plan/machine_error.h"
 #include "topology/plan/throttles.h"
 
@@ -31,9 +31,8 @@ topology::Plan plan_of(const topology::Resolved& resolved, const std::string& na
   return located(resolved, name, [](const topology::SystemSpec& spec) { return topology::make_plan(spec); });
 }
 
-topology::CubeMesh layout_of(const topology::Resolved& resolved, const std::string& name) {
-  return located(resolved, name,
-                 [](const topology::SystemSpec& spec) { return topology::find_layout(spec.cube, spec).mesh; });
+topology::CubeMesh layout_by_rule(const topology::Resolved& resolved, const std::string& name) {
+  return located(resolved, name, [](const topology::SystemSpec& spec) { return topology::layout(spec.cube).mesh; });
 }
 
 std::string throttle_warnings(const topology::Resolved& resolved, const topology::Plan& plan, const std::string& name) {

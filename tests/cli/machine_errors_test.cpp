@@ -85,6 +85,22 @@ TEST(MachineErrors, ALayoutThatCannotBeIsLocatedByExportAsByCheck) {
   }
 }
 
+TEST(MachineErrors, AStaleLayoutIsExportedAgainOverItself) {
+  const Tool tool;
+  const std::vector<std::string> again = {"topology",  "export", "machine.yaml",  "--what",
+                                          "cube-mesh", "-o",     "cube_mesh.yaml"};
+  std::ofstream(tool.file("machine.yaml")) << "extends: minimal\n";
+  ASSERT_EQ(tool(again).code, 0);
+  std::ofstream(tool.file("machine.yaml")) << "extends: minimal\ncube: {pes: 4}\n";
+  const Outcome stale = tool({"topology", "check", "machine.yaml"});
+  EXPECT_EQ(stale.code, 2);
+  EXPECT_THAT(stale.err, StartsWith("cube_mesh.yaml:3:7: error: this layout is stale: it was made for another cube\n"));
+  EXPECT_THAT(stale.err, HasSubstr("  hint: export it again with 'kernbench topology export --what cube-mesh', or "));
+  const Outcome exported = tool(again);
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  EXPECT_EQ(tool({"topology", "check", "machine.yaml"}).code, 0);
+}
+
 TEST(MachineErrors, AClockThatAHintAsksForIsShortAndEnough) {
   const Tool tool;
   const auto check = [&](const std::string& clock) {

@@ -49,7 +49,7 @@ TEST(CubeMeshFile, RefusesAStalePinWithTheReason) {
             "    pes: '8 at []' there, '4 at []' now\n"
             "    hbm: '8 ports, zone []' there, '4 ports, zone []' now\n"
             "    ucie: '4 per side' there, '2 per side' now\n"
-            "  hint: export it again with 'kernbench topology export', or remove it");
+            "  hint: export it again with 'kernbench topology export --what cube-mesh', or remove it");
 }
 
 TEST(CubeMeshFile, RefusesPositionsWhereNothingMayBeAttached) {

@@ -83,7 +83,7 @@ void refuse_if_stale(const ConfigNode& root, const std::string& path, const Cube
   if (reasons.empty()) reasons = "\n    its hash is not that of its own 'determined_by'";
   throw ConfigError(hash != nullptr ? hash->where : Location{path, 0, 0},
                     "this layout is stale: it was made for another cube" + reasons,
-                    "export it again with 'kernbench topology export', or remove it");
+                    "export it again with 'kernbench topology export --what cube-mesh', or remove it");
 }
 
 }  // namespace
