@@ -51,7 +51,7 @@ Hbm::Impl::Impl(const std::string& name, const HbmConfig& configured, CubeCoord 
       read_time(clock.span(gaps.read_data) + config.controller_latency),
       ahead(options.longest <= kMaxPacketBytes
                 ? 0
-                : config.pseudo_channel_peak().time_for(std::min(options.longest, kLongestAccessBytes) /
+                : config.pseudo_channel_peak().time_for(longest_access(options.longest) /
                                                         std::max(1u, pseudo_channels_per_slice))),
       options(options),
       queue(queue),

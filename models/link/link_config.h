@@ -2,11 +2,9 @@
 #include <cstdint>
 
 #include "tlm/base/time.h"
+#include "tlm/ext/packet.h"
 
 namespace kernbench {
-
-/// Buffer units of a wire's receiver: places for one packet of at most 256 B. A longer packet train takes several.
-inline constexpr std::uint32_t kWireUnitBytes = 256;
 
 /// One packet hop over a wire: a UCIe connection or an inter-SIP link, one direction. models/link/wire.h has the rule.
 struct LinkConfig {
@@ -16,7 +14,7 @@ struct LinkConfig {
   std::uint32_t check_bytes = 0;     ///< raw bytes under one CRC; divides flit_bytes
   std::uint32_t header_bytes = 0;    ///< per packet
   Ps latency = 0;                    ///< bit in to bit out, both sides together
-  std::uint32_t buffer_packets = 2;  ///< of the receiver, per virtual network; at least 2
+  std::uint32_t buffer_packets = 2;  ///< of the receiver, per virtual network; at least 2; a train takes several
   /// Of the sender, per virtual network: what waits for the wire, shared evenly by the channels from the network. A
   /// channel holds two of the longest packets at least.
   std::uint32_t send_packets = 0;
@@ -30,21 +28,17 @@ struct LinkConfig {
         static_cast<std::uint64_t>(static_cast<unsigned __int128>(bytes_per_second) * payload_parts / raw_parts));
   }
   /// Rate of payload in packets of `bytes`, back to back, without errors: what bounds call the capacity of a link.
-  Rate payload_rate(std::uint32_t bytes = kWireUnitBytes) const {
+  Rate payload_rate(std::uint32_t bytes = kMaxPacketBytes) const {
     return Rate(static_cast<std::uint64_t>(static_cast<unsigned __int128>(rate().bytes_per_second()) * bytes /
                                            (bytes + header_bytes)));
   }
   /// Time of a flit on the wire; 0 without flits.
   Ps flit_time() const { return Rate(bytes_per_second).time_for(flit_bytes); }
-  /// Places that a packet of `bytes` takes in the receiver.
-  static constexpr std::uint32_t units(std::uint32_t bytes) {
-    return bytes <= kWireUnitBytes ? 1 : (bytes + kWireUnitBytes - 1) / kWireUnitBytes;
-  }
   /// Packets of 256 B that one virtual network must have under way to fill the wire: its rate times the round trip of
   /// a credit, which is twice the latency, a flit to be checked and `turnaround` in the receiver, and one packet in
   /// serialisation.
   std::uint32_t packets_to_cover(Ps turnaround = 5000) const {
-    const Ps one = rate().time_for(kWireUnitBytes + header_bytes);
+    const Ps one = rate().time_for(kMaxPacketBytes + header_bytes);
     return static_cast<std::uint32_t>((2 * latency + flit_time() + turnaround + one - 1) / one) + 1;
   }
 };

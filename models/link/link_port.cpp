@@ -21,7 +21,7 @@ constexpr std::uint64_t kBusy = 1, kReplay = 2;  // states of a wire's track
 /// Places of the receiver that a packet holds at once: the last packets of a train that is longer than the buffer take
 /// the places of its first ones.
 std::uint32_t places(std::uint32_t buffer_packets, std::uint32_t bytes) {
-  return std::min(LinkConfig::units(bytes), buffer_packets);
+  return std::min(packets_of(bytes), buffer_packets);
 }
 
 void check_port(const LinkPort::Config& config, const EventQueue& queue, const EventQueue& peer_queue) {
@@ -175,8 +175,8 @@ LinkPort::Impl::Sender::Sender(Connection& connection)
       wire(at.impl.config.link,
            at.impl.config.far_flit_bytes == 0 ? at.impl.config.noc.flit_bytes : at.impl.config.far_flit_bytes,
            hash(std::string(at.impl.link_port.name()) + ".wire" + std::to_string(at.number))),
-      ordinary(*this, false, wire.held(kWireUnitBytes)),
-      first(*this, true, wire.held(kWireUnitBytes)) {}
+      ordinary(*this, false, wire.held(kMaxPacketBytes)),
+      first(*this, true, wire.held(kMaxPacketBytes)) {}
 
 void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
@@ -218,7 +218,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
     const Ps taken = std::clamp(free, packet.head, passage.start);
     if (taken > packet.head) usage->wait(packet.head, taken, kWire);
     if (passage.start > taken) usage->wait(taken, passage.start, slips_in ? kWire : kCredit);
-    usage->busy(passage.start, passage.end, packet.bytes, slips_in ? 1 : LinkConfig::units(packet.bytes));
+    usage->busy(passage.start, passage.end, packet.bytes, slips_in ? 1 : packets_of(packet.bytes));
   }
   if (track != kNoTrack) {
     impl.observer->interval(track, passage.start, passage.end, passage.replays == 0 ? kBusy : kReplay);
@@ -335,7 +335,7 @@ void LinkPort::Impl::Injection::injected(Packet& packet, Ps head, Ps tail) {
   const std::uint32_t units = places(impl.config.link.buffer_packets, packet.bytes);
   Ps free = left;  // of the first packet of a train: the others' places follow at the rate of the wire
   if (units > 1) {
-    const Ps rest = (units - 1) * at.sender.wire.held(kWireUnitBytes);
+    const Ps rest = (units - 1) * at.sender.wire.held(kMaxPacketBytes);
     free = std::max(impl.timing.first(packet.bytes, head, tail) - link, left > rest ? left - rest : 0);
   }
   if (CauseLog* log = impl.queue.causes(); log != nullptr && packet.held) log->room = packet.cause;

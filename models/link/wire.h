@@ -58,7 +58,7 @@ class Wire {
     Passage passage;
     passage.start = start;
     passage.end = std::max(start + rate_.time_for(framed), complete);
-    stats_.packets += LinkConfig::units(bytes);
+    stats_.packets += packets_of(bytes);
     stats_.bytes += bytes;
     cross(passage, framed, start, std::min(first, passage.end));
     stats_.busy += passage.end - start;
@@ -71,7 +71,7 @@ class Wire {
   /// and makes the wire free so much later. The train's own times, which are known at the far end, stay as they are.
   Passage slip_in(std::uint32_t bytes, Ps now, Ps complete) {
     if (free_ <= now) return send(bytes, now, complete);
-    const Ps packet = held(kWireUnitBytes);
+    const Ps packet = held(kMaxPacketBytes);
     // What replays have moved on lies behind them, this packet too.
     const Ps between = now <= began_ ? began_ : began_ + (now - began_ + packet - 1) / packet * packet;
     const Ps start = std::max(std::min(free_, between), epoch_);
@@ -119,7 +119,7 @@ class Wire {
   }
   // A train has a header for each of its packets.
   std::uint64_t framed(std::uint32_t bytes) const {
-    return bytes + std::uint64_t{link_.header_bytes} * LinkConfig::units(bytes);
+    return bytes + std::uint64_t{link_.header_bytes} * packets_of(bytes);
   }
   // Pieces and flits are counted from the start of the stream, `epoch_`.
   Ps piece_end(std::uint64_t pieces) const {

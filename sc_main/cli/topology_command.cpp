@@ -130,10 +130,8 @@ std::string export_it(const TopologyOptions& options) {
   require("--what", options.what, {"config", "cube-mesh", "schema"});
   if (options.what == "schema") return json_text(topology::json_schema(), 2) + "\n";
   const topology::Resolved resolved = topology::resolve(options.machine, options.sets);
-  if (options.what == "cube-mesh") {
-    const topology::CubeLayout layout = topology::find_layout(resolved.spec.cube, resolved.spec);
-    return topology::export_cube_mesh(resolved.spec.cube, layout.mesh);
-  }
+  if (options.what == "cube-mesh")
+    return topology::export_cube_mesh(resolved.spec.cube, layout_by_rule(resolved, options.machine));
   return topology::show_resolved(resolved);
 }
 }  // namespace

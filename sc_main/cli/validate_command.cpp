@@ -81,9 +81,8 @@ struct Summary {
       if (!one.judged) continue;
       ++judged;
       if (one.within()) ++within;
-      const double error = one.less_is_fine ? std::max(one.error, 0.0) : std::abs(one.error);
-      if (error > worst || worst_case.empty()) {
-        worst = error;
+      if (one.deviation() > worst || worst_case.empty()) {
+        worst = one.deviation();
         worst_case = one.name;
       }
     }

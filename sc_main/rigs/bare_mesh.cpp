@@ -242,27 +242,45 @@ struct BareMesh::Impl {
   double begin_s = 0, cpu_s = 0;  // user CPU time of the process at the beginning, of the run
 };
 
-void check(const BareMeshConfig& config) {
-  Refusals refusals;
+std::vector<BareMeshFault> faults(const BareMeshConfig& config) {
   constexpr unsigned kMostNodes = 4096, kMostVcs = 16, kMostFlits = 64;
+  std::vector<BareMeshFault> found;
+  const auto refuse = [&](const char* member, std::string text, std::string hint) {
+    found.push_back({member, std::move(text), std::move(hint)});
+  };
   const bool meshed = config.cols > 0 && config.rows > 0 && config.cols <= kMostNodes && config.rows <= kMostNodes &&
                       config.cols * config.rows <= kMostNodes;
   if (!meshed) {
-    refusals.add(fmt::format("a mesh of {} x {} routers", config.cols, config.rows),
-                 fmt::format("give 1 to {} in all", kMostNodes));
+    refuse("cols", fmt::format("a mesh of {} x {} routers", config.cols, config.rows),
+           fmt::format("give 1 to {} in all", kMostNodes));
   }
   const bool packed = config.packet_flits > 0 && config.packet_flits <= kMostFlits;
   if (!packed)
-    refusals.add(fmt::format("packets of {} flits", config.packet_flits), fmt::format("give 1 to {}", kMostFlits));
+    refuse("packet_flits", fmt::format("packets of {} flits", config.packet_flits),
+           fmt::format("give 1 to {}", kMostFlits));
   if (config.vcs == 0 || config.vcs > kMostVcs)
-    refusals.add(fmt::format("{} virtual channels", config.vcs), fmt::format("give 1 to {}", kMostVcs));
+    refuse("vcs", fmt::format("{} virtual channels", config.vcs), fmt::format("give 1 to {}", kMostVcs));
   if (packed && !(config.load > 0 && config.load <= config.packet_flits)) {
-    refusals.add(fmt::format("a load of {} flits per node and cycle", config.load),
-                 fmt::format("give more than 0, and at most one packet per cycle, {}", config.packet_flits));
+    refuse("load", fmt::format("a load of {} flits per node and cycle", config.load),
+           fmt::format("give more than 0, and at most one packet per cycle, {}", config.packet_flits));
   }
-  if (config.vc_depth == 0) refusals.add("virtual channels without buffers", "give a depth of at least 1 flit");
-  if (config.window == 0) refusals.add("an empty window", "give at least 1 cycle");
-  if (meshed) refusals.from([&] { TrafficPattern(config.pattern, config.cols, config.rows); });
+  if (config.vc_depth == 0) refuse("vc_depth", "virtual channels without buffers", "give a depth of at least 1 flit");
+  if (config.window == 0) refuse("window", "an empty window", "give at least 1 cycle");
+  const auto try_to = [&](const char* member, const auto& build) {
+    try {
+      build();
+    } catch (const std::invalid_argument& error) {
+      refuse(member, error.what(), "");
+    }
+  };
+  if (meshed) try_to("pattern", [&] { TrafficPattern(config.pattern, config.cols, config.rows); });
+  if (found.empty()) try_to("delays", [&] { check(noc_config(config)); });
+  return found;
+}
+
+void check(const BareMeshConfig& config) {
+  Refusals refusals;
+  for (const BareMeshFault& fault : faults(config)) refusals.add(fault.text, fault.hint);
   refusals.throw_if_any();
 }
 

@@ -44,7 +44,14 @@ struct BareMeshResult {
   double cpu_s = 0;                         ///< user time of the simulation without its elaboration
 };
 
-/// Throws std::invalid_argument for a mesh that cannot be built.
+/// Why a mesh cannot be built.
+struct BareMeshFault {
+  const char* member;  ///< of BareMeshConfig: what is to be changed; "delays": of those in cycles
+  std::string text, hint;
+};
+/// All that keeps a mesh from being built; empty: it can be.
+std::vector<BareMeshFault> faults(const BareMeshConfig& config);
+/// Throws std::invalid_argument if there are faults.
 void check(const BareMeshConfig& config);
 
 /// The mesh, built of the project's Router modules, its nodes and its traffic. Several may stand side by side.

@@ -2,24 +2,37 @@
 
 #include <fmt/format.h>
 
+#include "topology/plan/layout.h"
 #include "topology/plan/machine_error.h"
 #include "topology/plan/throttles.h"
 
 namespace kernbench {
 
-topology::Plan plan_of(const topology::Resolved& resolved, const std::string& name) {
+namespace {
+/// What `stage` makes of the machine; what it throws is located.
+template <class Stage>
+auto located(const topology::Resolved& resolved, const std::string& name, const Stage& stage) {
   const auto found_or_whole = [&](Location place) { return place.file.empty() ? Location{name, 0, 0} : place; };
-  Problems located;
+  Problems problems;
   try {
-    return topology::make_plan(resolved.spec);
+    return stage(resolved.spec);
   } catch (const topology::MachineError& error) {
     for (const topology::Mismatch& one : error.mismatches)
-      located.add(found_or_whole(resolved.place_of(one.keys)), one.text, one.hint);
+      problems.add(found_or_whole(resolved.place_of(one.keys)), one.text, one.hint);
   } catch (const ConfigError& error) {
     for (const Problem& problem : error.problems())
-      located.add(found_or_whole(problem.where), problem.text, problem.hint);
+      problems.add(found_or_whole(problem.where), problem.text, problem.hint);
   }
-  throw ConfigError(located);
+  throw ConfigError(problems);
+}
+}  // namespace
+
+topology::Plan plan_of(const topology::Resolved& resolved, const std::string& name) {
+  return located(resolved, name, [](const topology::SystemSpec& spec) { return topology::make_plan(spec); });
+}
+
+topology::CubeMesh layout_by_rule(const topology::Resolved& resolved, const std::string& name) {
+  return located(resolved, name, [](const topology::SystemSpec& spec) { return topology::layout(spec.cube).mesh; });
 }
 
 std::string throttle_warnings(const topology::Resolved& resolved, const topology::Plan& plan, const std::string& name) {

@@ -206,7 +206,6 @@ Run::Run(Arguments arguments) {
                      "give --ccl FILE to run with it all the same");
   }
   hash_files();
-  refuse_overwriting();
   if (earlier_) {
     compare_plugins(plugins);
     compare_files(given);
@@ -242,15 +241,14 @@ void Run::hash_files() {
   }
 }
 
-void Run::refuse_overwriting() const {
+void Run::refuse_overwriting(std::vector<std::string> inputs) const {
   std::vector<std::pair<std::string, std::string>> outputs = common_.outputs();
   for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
   refuse_same_files(outputs);
-  std::vector<std::string> read{common_.ccl};
-  if (std::filesystem::is_regular_file(machine_.topology)) read.push_back(machine_.topology);
-  for (const auto& [file, hash] : result_.files.items()) read.push_back(file);
+  inputs.push_back(common_.ccl);
+  for (const auto& [file, hash] : result_.files.items()) inputs.push_back(file);
   for (const auto& output : outputs) {
-    for (const std::string& input : read) refuse_same_files({{"an input", input}, output});
+    for (const std::string& input : inputs) refuse_same_files({{"an input", input}, output});
   }
 }
 
@@ -331,6 +329,7 @@ bool Run::may_replay() const {
 
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                      const std::vector<const OutputFile*>& files) {
+  refuse_overwriting(resolved.files);
   result_.config = resolved.config;
   // Tuned times that ship decide the result as the machine does.
   const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();

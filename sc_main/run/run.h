@@ -65,7 +65,8 @@ class Run {
   const std::string& machine_name() const { return earlier_ ? common_.from : machine_.topology; }
   /// Hashes the files that the run reads by name; those that are not there are refused by what reads them.
   void hash_files();
-  void refuse_overwriting() const;
+  /// Throws UsageError if an output is one of `inputs`, another file that the run reads, or another output.
+  void refuse_overwriting(std::vector<std::string> inputs) const;
   /// Those given now have to be those of the earlier run, wherever they are.
   void compare_plugins(const Arguments& before) const;
   /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.

@@ -15,13 +15,14 @@ constexpr const char* kSaturation = "saturation_load_flits_per_node_per_cycle";
 
 struct Row {
   double load = 0, latency = 0, accepted = 0;
+  Stated stated_load{};
   bool saturated = false, stable = false;
 };
 
 /// What a latency-load table says; its runs are seeds x rows.
 struct Curve {
   std::string name;
-  BareMeshConfig mesh;
+  StatedMesh mesh;
   std::vector<Row> rows;
   double zero_load = 0;
   std::optional<double> saturation;
@@ -82,7 +83,8 @@ void judge_saturation(const Curve& curve, const std::vector<std::vector<double>>
   }
   const double measured = median(loads);
   const std::string name = curve.name + "/saturation";
-  const bool long_held = curve.mesh.hold && curve.mesh.packet_flits > curve.mesh.vc_depth && curve.mesh.vcs > 1;
+  const BareMeshConfig& mesh = curve.mesh.config;
+  const bool long_held = mesh.hold && mesh.packet_flits > mesh.vc_depth && mesh.vcs > 1;
   const double limit = long_held ? curve.limits.long_packets_held_saturation : curve.limits.saturation;
   if (curve.saturation) {
     cases.push_back(judge(name, kSaturation, *curve.saturation, measured, limit));
@@ -101,7 +103,7 @@ std::string title_of(const BareMeshConfig& mesh) {
 /// `plot` has file, y axis, and the series of reference and model, both still without points. `saturated`: those rows
 /// too.
 Plot plot_of(const Curve& curve, Plot plot, double Row::*figure, const std::vector<double>& measured, bool saturated) {
-  plot.title = title_of(curve.mesh);
+  plot.title = title_of(curve.mesh.config);
   plot.x_label = "offered load [flits per node and cycle]";
   for (std::size_t i = 0; i < curve.rows.size(); ++i) {
     const Row& row = curve.rows[i];
@@ -149,7 +151,8 @@ std::vector<Row> curve_rows(const Table& table) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
     Row row;
-    row.load = table.number(i, kLoad);
+    row.stated_load = table.cell(i, kLoad);
+    row.load = number(row.stated_load);
     row.latency = table.number(i, kLatency);
     row.accepted = table.number(i, kAccepted);
     const std::string& state = table.text(i, "state");
@@ -157,7 +160,6 @@ std::vector<Row> curve_rows(const Table& table) {
       table.fail(i, "state", "give stable, past_knee or saturated");
     row.saturated = state == "saturated";
     row.stable = state == "stable";
-    if (row.load <= 0) table.fail(i, kLoad, "give a load above 0");
     if (!rows.empty() && row.load <= rows.back().load) table.fail(i, kLoad, "loads rise from row to row");
     rows.push_back(row);
   }
@@ -170,11 +172,12 @@ Group latency_load_group(const Table& table, const Request& request) {
   const auto curve = std::make_shared<Curve>();
   curve->name = table.name();
   curve->mesh = mesh_of(table);
-  curve->mesh.fast = request.fast;
+  curve->mesh.config.fast = request.fast;
   curve->rows = curve_rows(table);
-  curve->zero_load = table.number_parameter("zero_load_latency_cycles");
-  curve->capacity = table.number_parameter("ideal_capacity_flits_per_node_per_cycle");
-  if (table.parameter(kSaturation) != "none") curve->saturation = table.number_parameter(kSaturation);
+  curve->zero_load = number(table.parameter("zero_load_latency_cycles"));
+  curve->capacity = number(table.parameter("ideal_capacity_flits_per_node_per_cycle"));
+  if (const Stated saturation = table.parameter(kSaturation); saturation.text != "none")
+    curve->saturation = number(saturation);
   curve->fast = request.fast;
   curve->limits = request.fast ? kFastNoc : kAccurateNoc;
   if (request.sample) {  // what a CI run can afford: the rows whose latency is judged, fewer seeds
@@ -188,9 +191,9 @@ Group latency_load_group(const Table& table, const Request& request) {
   group.name = table.name();
   for (const Row& row : curve->rows) {
     for (unsigned seed = 1; seed <= curve->seeds; ++seed) {
-      BareMeshConfig mesh = curve->mesh;
-      mesh.load = row.load;
-      mesh.seed = seed;
+      StatedMesh mesh = curve->mesh;
+      mesh.take_load(row.stated_load);
+      mesh.config.seed = seed;
       group.runs.push_back(mesh_run(mesh));
     }
   }

@@ -3,23 +3,22 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <stdexcept>
-
-#include "sc_main/rigs/traffic_pattern.h"
 
 namespace kernbench::validate {
 namespace {
+/// No table states a larger integer: sums and products of them fit.
+constexpr std::uint64_t kMostStated = 100'000'000;
+
 /// A setting of the reference that the model has in one form only.
 void expect(const Table& table, const std::string& key, const std::string& value) {
   const auto found = table.find_parameter(key);
-  if (found && *found != value) table.fail_parameter(key, fmt::format("the model has {}={} only", key, value));
+  if (found && found->text != value) throw problem(*found, fmt::format("the model has {}={} only", key, value));
 }
 
 std::vector<double> with_all(std::vector<double> first, const std::vector<double>& rest) {
   first.insert(first.end(), rest.begin(), rest.end());
   return first;
 }
-}  // namespace
 
 std::string pattern_of(const std::string& traffic) {
   static const std::map<std::string, std::string> kNames = {{"bitcomp", "bit_complement"}, {"bitrev", "bit_reverse"}};
@@ -44,57 +43,74 @@ std::string pattern_of(const std::string& traffic) {
   }
   return "hotspot(" + out + ")";
 }
+}  // namespace
 
-void set_traffic(BareMeshConfig& mesh, const Table& table, const std::string& key) {
-  mesh.pattern = pattern_of(table.parameter(key));
-  try {
-    TrafficPattern(mesh.pattern, mesh.cols, mesh.rows);
-  } catch (const std::invalid_argument&) {
-    table.fail_parameter(key, "give a pattern of 'kernbench run noc_traffic --help' for this mesh");
-  }
+void StatedMesh::take(const char* member, unsigned BareMeshConfig::*into, const Stated& value, unsigned more) {
+  config.*into = static_cast<unsigned>(integer(value, kMostStated)) + more;
+  places[member] = value.where;
 }
 
-void set_shape(BareMeshConfig& mesh, const Table& table) {
+void StatedMesh::take_pattern(const Stated& traffic) {
+  config.pattern = pattern_of(traffic.text);
+  places["pattern"] = traffic.where;
+}
+
+void StatedMesh::take_load(const Stated& load) {
+  config.load = number(load);
+  places["load"] = load.where;
+}
+
+void StatedMesh::take_window(const Stated& warmup, const Stated& window, std::uint64_t cycles_of_one) {
+  config.warmup = cycles_of_one * integer(warmup, kMostStated);
+  config.window = cycles_of_one * integer(window, kMostStated);
+  places["window"] = window.where;
+}
+
+void StatedMesh::check() const {
+  Problems problems;
+  for (const BareMeshFault& fault : faults(config)) {
+    const auto place = places.find(fault.member);
+    problems.add(place == places.end() ? Location{} : place->second, fault.text, fault.hint);
+  }
+  problems.throw_if_any();
+}
+
+void set_shape(StatedMesh& mesh, const Table& table) {
   expect(table, "topology", "mesh");
   expect(table, "routing_function", "dim_order");
-  const std::uint64_t k = table.integer_parameter("k");
-  const std::uint64_t n = table.find_parameter("n") ? table.integer_parameter("n") : 2;
-  if (k < 1 || k > 64) table.fail_parameter("k", "give 1 to 64");
-  if (n != 1 && n != 2) table.fail_parameter("n", "give 1 or 2");
-  mesh.cols = static_cast<unsigned>(k);
-  mesh.rows = n == 2 ? mesh.cols : 1;
+  mesh.take("cols", &BareMeshConfig::cols, table.parameter("k"));
+  const auto n = table.find_parameter("n");
+  if (n && n->text != "1" && n->text != "2") throw problem(*n, "give 1 or 2");
+  mesh.config.rows = n && n->text == "1" ? 1 : mesh.config.cols;
 }
 
-BareMeshConfig mesh_of(const Table& table) {
-  BareMeshConfig mesh;
+StatedMesh mesh_of(const Table& table) {
+  StatedMesh mesh;
   set_shape(mesh, table);
-  set_traffic(mesh, table, "traffic");
+  mesh.take_pattern(table.parameter("traffic"));
   expect(table, "router", "iq");
   expect(table, "speculative", "0");
   expect(table, "wait_for_tail_credit", "0");
   expect(table, "injection_process", "bernoulli");
-  const auto count = [&](const char* key, unsigned least) {
-    const std::uint64_t value = table.integer_parameter(key);
-    if (value < least || value > 100'000'000) table.fail_parameter(key, fmt::format("give at least {}", least));
-    return static_cast<unsigned>(value);
-  };
-  mesh.packet_flits = count("packet_size", 1);
-  mesh.vcs = count("num_vcs", 1);
-  mesh.vc_depth = count("vc_buf_size", 1);
-  mesh.hold = count("hold_switch_for_packet", 0) != 0;
-  mesh.routing_delay = count("routing_delay", 0);
-  mesh.vc_alloc_delay = count("vc_alloc_delay", 1);
-  mesh.sw_alloc_delay = count("sw_alloc_delay", 1);
-  mesh.switch_delay = count("st_prepare_delay", 0) + count("st_final_delay", 1);
-  mesh.credit_delay = 1 + count("credit_delay", 0);  // and one cycle on the wire
-  const std::uint64_t period = count("sample_period", 1);
-  mesh.warmup = period * count("warmup_periods", 0);
-  mesh.window = period * count("measured_periods", 1);
+  const auto stated = [&](const char* key) { return integer(table.parameter(key), kMostStated); };
+  mesh.take("packet_flits", &BareMeshConfig::packet_flits, table.parameter("packet_size"));
+  mesh.take("vcs", &BareMeshConfig::vcs, table.parameter("num_vcs"));
+  mesh.take("vc_depth", &BareMeshConfig::vc_depth, table.parameter("vc_buf_size"));
+  mesh.config.hold = stated("hold_switch_for_packet") != 0;
+  mesh.take("delays", &BareMeshConfig::vc_alloc_delay, table.parameter("vc_alloc_delay"));
+  mesh.take("delays", &BareMeshConfig::sw_alloc_delay, table.parameter("sw_alloc_delay"));
+  mesh.take("delays", &BareMeshConfig::switch_delay, table.parameter("st_final_delay"),
+            static_cast<unsigned>(stated("st_prepare_delay")));
+  // And one cycle on the wire.
+  mesh.take("delays", &BareMeshConfig::credit_delay, table.parameter("credit_delay"), 1);
+  mesh.take("delays", &BareMeshConfig::routing_delay, table.parameter("routing_delay"));
+  mesh.take_window(table.parameter("warmup_periods"), table.parameter("measured_periods"), stated("sample_period"));
   return mesh;
 }
 
-std::function<Figures()> mesh_run(const BareMeshConfig& config) {
-  return [config] {
+std::function<Figures()> mesh_run(const StatedMesh& mesh) {
+  mesh.check();
+  return [config = mesh.config] {
     const BareMeshResult result = run_bare_mesh(config);
     return with_all({result.latency, result.accepted}, result.least_latency);
   };

@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <sstream>
-#include <tuple>
 
 #include "sc_main/validate/noc_mesh.h"
 
@@ -16,30 +15,30 @@ constexpr std::uint64_t kSteadyWarmup = 2'000, kSteadyWindow = 40'000;
 /// Packets of each run that looks for the smallest latency.
 constexpr std::uint64_t kCalibrationPackets = 4'000;
 
-unsigned to_unsigned(const std::string& text) { return static_cast<unsigned>(std::stoul(text)); }
-
 }  // namespace
 
 Group credit_loop_group(const Table& table, const Request& request) {
   table.require({"num_vcs", "vc_buf_size_flits", "packet_flits", kAccepted});
-  BareMeshConfig mesh;
+  StatedMesh mesh;
   set_shape(mesh, table);
-  set_traffic(mesh, table, "traffic");
-  mesh.fast = request.fast;
-  mesh.load = std::stod(table.matches("offered load ([0-9.]+) flit", "'offered load'").front()[0]);
-  mesh.warmup = kSteadyWarmup;
-  mesh.window = kSteadyWindow;
-  mesh.drain = 0;
+  mesh.take_pattern(table.parameter("traffic"));
+  mesh.take_load(table.matches("offered load ([0-9.]+) flit", "'offered load'").front()[0]);
+  BareMeshConfig& config = mesh.config;
+  config.fast = request.fast;
+  config.warmup = kSteadyWarmup;
+  config.window = kSteadyWindow;
+  config.drain = 0;
   Group group;
   group.name = table.name();
   std::vector<std::pair<std::string, double>> rows;
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    mesh.vcs = static_cast<unsigned>(table.integer(i, "num_vcs"));
-    mesh.vc_depth = static_cast<unsigned>(table.integer(i, "vc_buf_size_flits"));
-    mesh.packet_flits = static_cast<unsigned>(table.integer(i, "packet_flits"));
+    mesh.take("vcs", &BareMeshConfig::vcs, table.cell(i, "num_vcs"));
+    mesh.take("vc_depth", &BareMeshConfig::vc_depth, table.cell(i, "vc_buf_size_flits"));
+    mesh.take("packet_flits", &BareMeshConfig::packet_flits, table.cell(i, "packet_flits"));
     if (request.sample && i % 7 != 3) continue;
-    rows.emplace_back(fmt::format("{}/vc={},buf={},flits={}", table.name(), mesh.vcs, mesh.vc_depth, mesh.packet_flits),
-                      table.number(i, kAccepted));
+    rows.emplace_back(
+        fmt::format("{}/vc={},buf={},flits={}", table.name(), config.vcs, config.vc_depth, config.packet_flits),
+        table.number(i, kAccepted));
     group.runs.push_back(mesh_run(mesh));
   }
   group.verdict = case_by_case(rows.size(), [rows, fast = request.fast](std::size_t i, const auto& figures) {
@@ -52,14 +51,15 @@ Group credit_loop_group(const Table& table, const Request& request) {
 
 Group zero_load_group(const Table& table, const Request& request) {
   table.require({"packet_flits", "links", "min_packet_latency_cycles"});
-  BareMeshConfig mesh;
+  StatedMesh mesh;
   set_shape(mesh, table);
-  const std::vector<std::string> traffic =
+  const std::vector<Stated> traffic =
       table.matches("([a-z_]+) traffic at ([0-9.]+) flits", "'PATTERN traffic at LOAD flits'").front();
-  mesh.pattern = pattern_of(traffic[0]);
-  mesh.load = std::stod(traffic[1]);
-  mesh.fast = request.fast;
-  mesh.warmup = 0;
+  mesh.take_pattern(traffic[0]);
+  mesh.take_load(traffic[1]);
+  mesh.places["window"] = traffic[1].where;
+  mesh.config.fast = request.fast;
+  mesh.config.warmup = 0;
   std::map<unsigned, std::size_t> run_of;  // by packet size
   struct Row {
     std::string name;
@@ -70,13 +70,13 @@ Group zero_load_group(const Table& table, const Request& request) {
   Group group;
   group.name = table.name();
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    const std::uint64_t flits = table.integer(i, "packet_flits"), links = table.integer(i, "links");
-    if (flits == 0) table.fail(i, "packet_flits", "give at least 1");
-    const auto [at, fresh] = run_of.try_emplace(static_cast<unsigned>(flits), group.runs.size());
+    mesh.take("packet_flits", &BareMeshConfig::packet_flits, table.cell(i, "packet_flits"));
+    const std::uint64_t flits = mesh.config.packet_flits, links = table.integer(i, "links");
+    const auto [at, fresh] = run_of.try_emplace(mesh.config.packet_flits, group.runs.size());
     if (fresh) {
-      mesh.packet_flits = at->first;
-      mesh.window = static_cast<std::uint64_t>(static_cast<double>(kCalibrationPackets * flits) /
-                                               (mesh.load * mesh.cols * mesh.rows));
+      mesh.check();
+      const double per_cycle = mesh.config.load * mesh.config.cols * mesh.config.rows;
+      mesh.config.window = static_cast<std::uint64_t>(static_cast<double>(kCalibrationPackets * flits) / per_cycle);
       group.runs.push_back(mesh_run(mesh));
     }
     rows.push_back({fmt::format("{}/flits={},links={}", table.name(), flits, links), at->second, links,
@@ -93,14 +93,17 @@ Group zero_load_group(const Table& table, const Request& request) {
 
 Group seed_noise_group(const Table& table, const Request& request) {
   table.require({"mesh", "traffic", "load_over_saturation", kLoad, "latency_seed1"});
-  BareMeshConfig mesh;
-  mesh.vcs = static_cast<unsigned>(table.integer_parameter("num_vcs"));
-  mesh.vc_depth = static_cast<unsigned>(table.integer_parameter("vc_buf_size"));
-  mesh.packet_flits = to_unsigned(table.matches("(\\d+)-flit packets", "'N-flit packets'").front()[0]);
-  mesh.fast = request.fast;
-  std::map<std::string, std::pair<unsigned, unsigned>> windows;  // warm-up and window by mesh
-  for (const auto& found : table.matches("(\\d+x\\d+): (\\d+)(?: warm-up)? \\+ (\\d+)", "run lengths 'KxK: A + B'"))
-    windows[found[0]] = {to_unsigned(found[1]), to_unsigned(found[2])};
+  StatedMesh mesh;
+  const BareMeshConfig& config = mesh.config;
+  mesh.take("vcs", &BareMeshConfig::vcs, table.parameter("num_vcs"));
+  mesh.take("vc_depth", &BareMeshConfig::vc_depth, table.parameter("vc_buf_size"));
+  mesh.take("packet_flits", &BareMeshConfig::packet_flits,
+            table.matches("(\\d+)-flit packets", "'N-flit packets'").front()[0]);
+  mesh.config.fast = request.fast;
+  std::map<std::string, std::vector<Stated>> lengths;  // size, warm-up and window by mesh
+  for (const auto& found :
+       table.matches("(\\d+)x(\\d+): (\\d+)(?: warm-up)? \\+ (\\d+)", "'KxK: A + B', the lengths of runs,"))
+    lengths[found[0].text + "x" + found[1].text] = found;
 
   struct Row {
     std::string name;
@@ -112,19 +115,19 @@ Group seed_noise_group(const Table& table, const Request& request) {
   group.name = table.name();
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const std::string& size = table.text(i, "mesh");
-    const auto window = windows.find(size);
-    if (window == windows.end()) table.fail(i, "mesh", "give a mesh whose run lengths the comment lines state");
-    mesh.cols = to_unsigned(size.substr(0, size.find('x')));
-    mesh.rows = to_unsigned(size.substr(size.find('x') + 1));
-    std::tie(mesh.warmup, mesh.window) = window->second;
-    mesh.pattern = pattern_of(table.text(i, "traffic"));
-    mesh.load = table.number(i, kLoad);
+    const auto run = lengths.find(size);
+    if (run == lengths.end()) table.fail(i, "mesh", "give a mesh whose run lengths the comment lines state");
+    mesh.take("rows", &BareMeshConfig::rows, run->second[1]);
+    mesh.take("cols", &BareMeshConfig::cols, run->second[0]);
+    mesh.take_window(run->second[2], run->second[3]);
+    mesh.take_pattern(table.cell(i, "traffic"));
+    mesh.take_load(table.cell(i, kLoad));
     double sum = 0;
     for (unsigned seed = 1; seed <= kSeeds; ++seed) sum += table.number(i, fmt::format("latency_seed{}", seed));
     const double relative = table.number(i, "load_over_saturation");
-    rows.push_back({fmt::format("{}/{}_{},load={:g}", table.name(), size, mesh.pattern, mesh.load), sum / kSeeds,
+    rows.push_back({fmt::format("{}/{}_{},load={:g}", table.name(), size, config.pattern, config.load), sum / kSeeds,
                     relative <= kJudgedUpTo + 1e-9});
-    for (mesh.seed = 1; mesh.seed <= kSeeds; ++mesh.seed) group.runs.push_back(mesh_run(mesh));
+    for (mesh.config.seed = 1; config.seed <= kSeeds; ++mesh.config.seed) group.runs.push_back(mesh_run(mesh));
   }
   const double limit = (request.fast ? kFastNoc : kAccurateNoc).latency;
   group.verdict = case_by_case(rows.size(), [rows, limit](std::size_t i, const auto& figures) {
@@ -137,22 +140,23 @@ Group seed_noise_group(const Table& table, const Request& request) {
 
 namespace {
 /// Applies the settings of a variant to the mesh; false: the model does not have one of them.
-bool apply_variant(BareMeshConfig& mesh, const std::string& variant) {
-  std::istringstream words(variant);
+bool apply_variant(StatedMesh& mesh, const Stated& variant) {
+  std::istringstream words(variant.text);
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos) continue;  // "baseline"
-    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    const std::string key = word.substr(0, equals);
+    const Stated value{fmt::format("'{}' is", key), word.substr(equals + 1), variant.where};
     if (key == "alloc_iters") continue;  // never reaches the reference's allocators: one iteration, as here
     if (key == "seed") continue;         // every row is run with the same seeds
     if (key == "hold_switch_for_packet")
-      mesh.hold = value != "0";
+      mesh.config.hold = value.text != "0";
     else if (key == "routing_delay")
-      mesh.routing_delay = to_unsigned(value);
+      mesh.take("delays", &BareMeshConfig::routing_delay, value);
     else if (key == "credit_delay")
-      mesh.credit_delay = 1 + to_unsigned(value);
+      mesh.take("delays", &BareMeshConfig::credit_delay, value, 1);
     else if (key == "vc_buf_size")
-      mesh.vc_depth = to_unsigned(value);
+      mesh.take("vc_depth", &BareMeshConfig::vc_depth, value);
     else
       return false;
   }
@@ -186,36 +190,36 @@ Case report_sensitivity(const SensitivityRow& row, const std::vector<Figures>& f
 
 Group sensitivity_group(const Table& table, const Request& request) {
   table.require({"num_vcs", "variant", kLoad, kAccepted, kLatency});
-  BareMeshConfig base;
+  StatedMesh base;
   const auto shape =
-      table.matches("(\\d+)x(\\d+) mesh, ([a-z]+), (\\d+)-flit packets", "'KxK mesh, PATTERN, N-flit'").front();
-  base.cols = to_unsigned(shape[0]);
-  base.rows = to_unsigned(shape[1]);
-  base.pattern = pattern_of(shape[2]);
-  base.packet_flits = to_unsigned(shape[3]);
-  base.vc_depth = static_cast<unsigned>(table.integer_parameter("vc_buf_size"));
+      table.matches("(\\d+)x(\\d+) mesh, ([a-z]+), (\\d+)-flit packets", "'KxK mesh, PATTERN, N-flit packets'").front();
+  base.take("rows", &BareMeshConfig::rows, shape[1]);
+  base.take("cols", &BareMeshConfig::cols, shape[0]);
+  base.take_pattern(shape[2]);
+  base.take("packet_flits", &BareMeshConfig::packet_flits, shape[3]);
+  base.take("vc_depth", &BareMeshConfig::vc_depth, table.parameter("vc_buf_size"));
   const auto lengths =
       table.matches("(\\d+) cycles warm-up, (\\d+) measured", "'N cycles warm-up, N measured'").front();
-  base.warmup = to_unsigned(lengths[0]);
-  base.window = to_unsigned(lengths[1]);
-  base.fast = request.fast;
+  base.take_window(lengths[0], lengths[1]);
+  base.config.fast = request.fast;
 
   std::vector<SensitivityRow> rows;
   Group group;
   group.name = table.name();
   for (std::size_t i = 0; i < table.rows(); ++i) {
-    BareMeshConfig mesh = base;
-    mesh.vcs = static_cast<unsigned>(table.integer(i, "num_vcs"));
-    mesh.load = table.number(i, kLoad);
-    const std::string& variant = table.text(i, "variant");
+    StatedMesh mesh = base;
+    mesh.take("vcs", &BareMeshConfig::vcs, table.cell(i, "num_vcs"));
+    mesh.take_load(table.cell(i, kLoad));
+    const Stated variant = table.cell(i, "variant");
     SensitivityRow row;
-    row.name = fmt::format("{}/vc={},{},load={:g}", table.name(), mesh.vcs, variant, mesh.load);
-    row.load = mesh.load;
+    row.load = mesh.config.load;
+    row.name = fmt::format("{}/vc={},{},load={:g}", table.name(), mesh.config.vcs, variant.text, row.load);
     row.latency = table.number(i, kLatency);
     row.accepted = table.number(i, kAccepted);
     if (apply_variant(mesh, variant)) {
       row.first_run = group.runs.size();
-      for (mesh.seed = 1; mesh.seed <= kSeeds; ++mesh.seed) group.runs.push_back(mesh_run(mesh));
+      std::uint64_t& seed = mesh.config.seed;
+      for (seed = 1; seed <= kSeeds; ++seed) group.runs.push_back(mesh_run(mesh));
     }
     rows.push_back(std::move(row));
   }

@@ -55,6 +55,23 @@ bool read_integer(const std::string& text, std::uint64_t& value) {
 }
 }  // namespace
 
+ConfigError problem(const Stated& value, const std::string& hint) {
+  return {value.where, fmt::format("{} {}", value.name, quote(value.text)), hint};
+}
+
+double number(const Stated& value) {
+  double number = 0;
+  if (!read_number(value.text, number)) throw problem(value, "give a number");
+  return number;
+}
+
+std::uint64_t integer(const Stated& value, std::uint64_t most) {
+  std::uint64_t number = 0;
+  if (read_integer(value.text, number) && number <= most) return number;
+  const bool bounded = most < std::numeric_limits<std::uint64_t>::max();
+  throw problem(value, bounded ? fmt::format("give an integer from 0 to {}", most) : "give an integer of at least 0");
+}
+
 Table::Table(const fs::path& file) : file_(file.string()), name_(file.stem().string()) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;
   std::istringstream lines(load_text(file_, kMostBytes, "give a CSV table", ""));
@@ -99,53 +116,45 @@ const std::string& Table::text(std::size_t row, const std::string& name) const {
   return rows_.at(row).fields[column(name)];
 }
 
-double Table::number(std::size_t row, const std::string& name) const {
-  double value = 0;
-  if (!read_number(text(row, name), value)) fail(row, name, "give a number");
-  return value;
+Stated Table::cell(std::size_t row, const std::string& name) const {
+  const Row& at = rows_.at(row);
+  unsigned begin = 1;
+  for (std::size_t i = 0; i < column(name); ++i) begin += static_cast<unsigned>(at.fields[i].size()) + 1;
+  return {fmt::format("'{}' is", name), text(row, name), {file_, at.line, begin}};
 }
+
+double Table::number(std::size_t row, const std::string& name) const { return validate::number(cell(row, name)); }
 
 std::uint64_t Table::integer(std::size_t row, const std::string& name) const {
-  std::uint64_t value = 0;
-  if (!read_integer(text(row, name), value)) fail(row, name, "give an integer of at least 0");
-  return value;
+  return validate::integer(cell(row, name));
 }
 
-std::optional<std::string> Table::find_parameter(const std::string& key) const {
+std::optional<Stated> Table::find_parameter(const std::string& key) const {
   for (const auto& [line, text] : comments_) {
     const std::size_t at = find_key(text, key);
-    if (at != std::string::npos) return value_at(text, at + key.size() + 1);
+    if (at == std::string::npos) continue;
+    const Location where{file_, line, static_cast<unsigned>(at) + 1};
+    return Stated{fmt::format("'{}' is", key), value_at(text, at + key.size() + 1), where};
   }
   return std::nullopt;
 }
 
-std::string Table::parameter(const std::string& key) const {
-  const auto value = find_parameter(key);
-  if (!value)
-    throw ConfigError({file_, 1, 1}, fmt::format("no '{}=' in the comment lines of this table", key),
-                      "the lines that start with # state every parameter");
-  return *value;
+Stated Table::parameter(const std::string& key) const {
+  if (std::optional<Stated> value = find_parameter(key)) return *std::move(value);
+  throw ConfigError({file_, 1, 1}, fmt::format("no '{}=' in the comment lines of this table", key),
+                    "the lines that start with # state every parameter");
 }
 
-double Table::number_parameter(const std::string& key) const {
-  double value = 0;
-  if (!read_number(parameter(key), value)) fail_parameter(key, "give a number");
-  return value;
-}
-
-std::uint64_t Table::integer_parameter(const std::string& key) const {
-  std::uint64_t value = 0;
-  if (!read_integer(parameter(key), value)) fail_parameter(key, "give an integer of at least 0");
-  return value;
-}
-
-std::vector<std::vector<std::string>> Table::matches(const std::string& expression, const std::string& what) const {
+std::vector<std::vector<Stated>> Table::matches(const std::string& expression, const std::string& what) const {
   const std::regex pattern(expression);
-  std::vector<std::vector<std::string>> found;
+  std::vector<std::vector<Stated>> found;
   for (const auto& [line, text] : comments_) {
     for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
-      std::vector<std::string> groups;
-      for (std::size_t i = 1; i < match->size(); ++i) groups.push_back((*match)[i].str());
+      std::vector<Stated> groups;
+      for (std::size_t i = 1; i < match->size(); ++i) {
+        const Location where{file_, line, static_cast<unsigned>(match->position(i)) + 1};
+        groups.push_back({what + " has", (*match)[i].str(), where});
+      }
       found.push_back(std::move(groups));
     }
   }
@@ -160,20 +169,7 @@ void Table::fail(std::size_t row, const std::string& name, const std::string& hi
 }
 
 ConfigError Table::problem(std::size_t row, const std::string& name, const std::string& hint) const {
-  const Row& at = rows_.at(row);
-  unsigned begin = 1;
-  for (std::size_t i = 0; i < column(name); ++i) begin += static_cast<unsigned>(at.fields[i].size()) + 1;
-  return {{file_, at.line, begin}, fmt::format("'{}' is {}", name, quote(text(row, name))), hint};
-}
-
-void Table::fail_parameter(const std::string& key, const std::string& hint) const {
-  for (const auto& [line, text] : comments_) {
-    const std::size_t at = find_key(text, key);
-    if (at == std::string::npos) continue;
-    throw ConfigError({file_, line, static_cast<unsigned>(at) + 1},
-                      fmt::format("'{}' is {}", key, quote(value_at(text, at + key.size() + 1))), hint);
-  }
-  throw ConfigError({file_, 1, 1}, fmt::format("no '{}=' in the comment lines of this table", key), hint);
+  return validate::problem(cell(row, name), hint);
 }
 
 std::vector<fs::path> csv_files(const fs::path& folder) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,18 @@
 #include "tlm/config/problems.h"
 
 namespace kernbench::validate {
+
+/// A value in a table, and where it stands.
+struct Stated {
+  std::string name;  ///< how an error begins: "'num_vcs' is"
+  std::string text;
+  Location where;
+};
+/// What stands there is not what `hint` asks for.
+ConfigError problem(const Stated& value, const std::string& hint);
+/// These throw it.
+double number(const Stated& value);
+std::uint64_t integer(const Stated& value, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
 /// A CSV file of a reference: comment lines that start with '#', a line of column names, rows.
 ///
@@ -27,24 +40,22 @@ class Table {
 
   const std::string& text(std::size_t row, const std::string& column) const;
   bool empty(std::size_t row, const std::string& column) const { return text(row, column).empty(); }
+  Stated cell(std::size_t row, const std::string& column) const;
   double number(std::size_t row, const std::string& column) const;
   std::uint64_t integer(std::size_t row, const std::string& column) const;
 
   /// Value of `key=value` in the comment lines: up to the next blank, comma, semicolon or colon outside
   /// brackets. Throws if it is not there.
-  std::string parameter(const std::string& key) const;
-  double number_parameter(const std::string& key) const;
-  std::uint64_t integer_parameter(const std::string& key) const;
-  std::optional<std::string> find_parameter(const std::string& key) const;
+  Stated parameter(const std::string& key) const;
+  std::optional<Stated> find_parameter(const std::string& key) const;
   /// What the brackets of an ECMAScript expression match in the comment lines, in order of the lines; throws, saying
   /// that `what` is missing, if it matches nowhere.
-  std::vector<std::vector<std::string>> matches(const std::string& expression, const std::string& what) const;
+  std::vector<std::vector<Stated>> matches(const std::string& expression, const std::string& what) const;
 
   /// Throws: what stands here is not what `hint` asks for.
   [[noreturn]] void fail(std::size_t row, const std::string& column, const std::string& hint) const;
   /// What fail() throws.
   ConfigError problem(std::size_t row, const std::string& column, const std::string& hint) const;
-  [[noreturn]] void fail_parameter(const std::string& key, const std::string& hint) const;
 
  private:
   struct Row {

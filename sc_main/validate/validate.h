@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -16,12 +18,14 @@ struct Case {
   double reference = 0;
   double measured = 0;
   double error = 0;  ///< measured / reference - 1
-  double limit = 0;  ///< largest |error| allowed
+  double limit = 0;  ///< largest deviation() allowed
   bool judged = true;
   std::string reason;         ///< why it is reported only; empty if it is judged
   bool less_is_fine = false;  ///< what is measured may be better than the reference
 
-  bool within() const { return error <= limit && (less_is_fine || error >= -limit); }
+  /// How far the model is off, of either sign; 0 where it is better and may be.
+  double deviation() const { return less_is_fine ? std::max(error, 0.0) : std::abs(error); }
+  bool within() const { return deviation() <= limit; }
 };
 
 /// A case. The error is measured / reference - 1; of a reference of 0 it is 0 if both are, else infinite. `reason`: why

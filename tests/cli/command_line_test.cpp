@@ -363,6 +363,27 @@ TEST(CommandLine, RefusesOnePathForTwoOutputs) {
   EXPECT_EQ(run({"--json", "/dev/null", "--oplog", "/dev/null"}).code, 0);
 }
 
+/// Of the machine, every file: the topology, what it extends, and the layout that it pins.
+TEST(CommandLine, RefusesAnOutputThatIsAnInput) {
+  const Tool tool;
+  ASSERT_EQ(tool({"topology", "export", "minimal", "--what", "cube-mesh", "-o", "cube_mesh.yaml"}).code, 0);
+  ASSERT_EQ(tool({"topology", "export", "minimal", "--what", "cube-mesh", "-o", "other.yaml"}).code, 0);
+  std::ofstream(tool.file("base.yaml")) << "extends: minimal\n";
+  std::ofstream(tool.file("beside.yaml")) << "extends: base.yaml\n";
+  std::ofstream(tool.file("named.yaml")) << "extends: base.yaml\ncube_mesh: other.yaml\n";
+  const auto refused = [&](const std::string& topology, const std::string& option, const std::string& file) {
+    const std::string before = read(tool.file(file));
+    expect_refused(tool({"run", "probe", "--topology", topology, option, file}),
+                   "an input and " + option + " are both '" + file + "'\n  hint: give each a file of its own");
+    EXPECT_EQ(read(tool.file(file)), before);
+  };
+  refused("beside.yaml", "--json", "cube_mesh.yaml");
+  refused("named.yaml", "--stats", "other.yaml");
+  refused("named.yaml", "--report", "base.yaml");
+  refused("named.yaml", "--json", "named.yaml");
+  EXPECT_EQ(tool({"run", "probe", "--topology", "named.yaml", "--json", "cube_mesh.yaml"}).code, 0);  // not read
+}
+
 TEST(CommandLine, RefusesCombinationsWithoutMeaning) {
   const Tool tool;
   expect_refused(tool({"topology", "check", "default", "--stage", "3"}),

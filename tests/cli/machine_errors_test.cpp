@@ -69,6 +69,38 @@ TEST(MachineErrors, WhatDoesNotGoTogetherIsLocatedWhereTheUserGaveIt) {
   EXPECT_EQ(set.err, "--set cube.ucie.connections=1: " + text);
 }
 
+TEST(MachineErrors, ALayoutThatCannotBeIsLocatedByExportAsByCheck) {
+  const Tool tool;
+  const std::string set = "cube.placement.exclusion=[r0c0, r0c1, r0c2, r0c3]";
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"topology", "check", "default", "--set", set},
+                                             {"topology", "export", "default", "--what", "cube-mesh", "--set", set}}) {
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err,
+              "--set " + set +
+                  ": error: no router of a cube's n edge can take its UCIe connections\n"
+                  "  hint: leave a router of that edge out of cube.placement's holes and exclusion zone\n");
+  }
+}
+
+TEST(MachineErrors, AStaleLayoutIsExportedAgainOverItself) {
+  const Tool tool;
+  const std::vector<std::string> again = {"topology",  "export", "machine.yaml",  "--what",
+                                          "cube-mesh", "-o",     "cube_mesh.yaml"};
+  std::ofstream(tool.file("machine.yaml")) << "extends: minimal\n";
+  ASSERT_EQ(tool(again).code, 0);
+  std::ofstream(tool.file("machine.yaml")) << "extends: minimal\ncube: {pes: 4}\n";
+  const Outcome stale = tool({"topology", "check", "machine.yaml"});
+  EXPECT_EQ(stale.code, 2);
+  EXPECT_THAT(stale.err, StartsWith("cube_mesh.yaml:3:7: error: this layout is stale: it was made for another cube\n"));
+  EXPECT_THAT(stale.err, HasSubstr("  hint: export it again with 'kernbench topology export --what cube-mesh', or "));
+  const Outcome exported = tool(again);
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  EXPECT_EQ(tool({"topology", "check", "machine.yaml"}).code, 0);
+}
+
 TEST(MachineErrors, AClockThatAHintAsksForIsShortAndEnough) {
   const Tool tool;
   const auto check = [&](const std::string& clock) {

@@ -277,6 +277,18 @@ TEST_F(ResolveFiles, PinnedLayoutLiesBesideTheFile) {
   EXPECT_EQ(resolve_text("extends: minimal\n", "text").spec.cube_mesh, "");
 }
 
+TEST_F(ResolveFiles, AnEmptyNameNamesNoPinnedLayout) {
+  for (const char* file : {"machine.yaml", "sub/machine.yaml"}) {
+    fs::create_directories("sub");
+    write(file, "extends: minimal\ncube_mesh: ''\n");
+    EXPECT_EQ(resolve(file).spec.cube_mesh, "");
+    EXPECT_EQ(resolve(file).hash, resolve("minimal").hash);
+  }
+  EXPECT_EQ(resolve("minimal", {"cube_mesh=''"}).spec.cube_mesh, "");
+  write("sub/cube_mesh.yaml", "pinned: 1\n");
+  EXPECT_EQ(resolve("sub/machine.yaml").spec.cube_mesh, "sub/cube_mesh.yaml");  // as without the key
+}
+
 TEST_F(ResolveFiles, APinnedLayoutThatIsNotThereIsAProblemOfItsKey) {
   write("machine.yaml", "extends: minimal\ncube_mesh: gone.yaml\n");
   const auto error_of = [](const std::string& machine, const std::vector<std::string>& sets) -> std::string {

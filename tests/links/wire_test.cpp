@@ -226,10 +226,10 @@ TEST(Wire, EnergyIsThatOfTheRawBits) {
 }
 
 TEST(LinkConfig, TrainsTakeAsManyPlacesAsTheyHavePackets) {
-  EXPECT_EQ(LinkConfig::units(0), 1u);
-  EXPECT_EQ(LinkConfig::units(256), 1u);
-  EXPECT_EQ(LinkConfig::units(257), 2u);
-  EXPECT_EQ(LinkConfig::units(4096), 16u);
+  EXPECT_EQ(packets_of(0), 1u);
+  EXPECT_EQ(packets_of(256), 1u);
+  EXPECT_EQ(packets_of(257), 2u);
+  EXPECT_EQ(packets_of(4096), 16u);
 }
 
 TEST(LinkConfig, PayloadRateLeavesOutFlitsAndHeaders) {

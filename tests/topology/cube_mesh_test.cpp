@@ -49,7 +49,7 @@ TEST(CubeMeshFile, RefusesAStalePinWithTheReason) {
             "    pes: '8 at []' there, '4 at []' now\n"
             "    hbm: '8 ports, zone []' there, '4 ports, zone []' now\n"
             "    ucie: '4 per side' there, '2 per side' now\n"
-            "  hint: export it again with 'kernbench topology export', or remove it");
+            "  hint: export it again with 'kernbench topology export --what cube-mesh', or remove it");
 }
 
 TEST(CubeMeshFile, RefusesPositionsWhereNothingMayBeAttached) {
@@ -61,6 +61,21 @@ TEST(CubeMeshFile, RefusesPositionsWhereNothingMayBeAttached) {
               HasSubstr("'pes' names r6c0, outside the mesh"));
   EXPECT_THAT(error_of(replaced(text, "pes: [r0c0, ", "pes: ["), spec), HasSubstr("'pes' has 7 positions"));
   EXPECT_THAT(error_of(replaced(text, "pes: [r0c0", "pes: [x"), spec), HasSubstr("'pes' holds 'x'"));
+}
+
+TEST(CubeMeshFile, APositionHasOneSpellingThatOfTheTopologyFile) {
+  const CubeSpec spec;
+  const std::string text = export_cube_mesh(spec, place(spec));
+  for (const char* other : {"r00c1", "r0c01", "r0c 1", "r+0c1", "R0c1", "r0c1 x", "r0c99999999999", "[r0c1]"}) {
+    const std::string found = other[0] == '[' ? "" : other;
+    EXPECT_EQ(error_of(replaced(text, "m_cpu: r1c1", std::string("m_cpu: ") + other), spec),
+              "mesh.yaml:12:8: error: 'm_cpu' holds '" + found + "'\n  hint: give a router position such as r0c1")
+        << other;
+    EXPECT_FALSE(parse_point(other)) << other;
+  }
+  EXPECT_EQ(parse_point("r0c1"), (GridPoint{0, 1}));
+  EXPECT_EQ(parse_point("r65535c65535"), (GridPoint{65535, 65535}));
+  EXPECT_FALSE(parse_point("r65536c0"));
 }
 
 TEST(CubeMeshFile, APinnedLayoutIsWhatTheMachineHas) {

@@ -72,6 +72,23 @@ TEST(Elaborate, FullyConnectedWithBrokenLinks) {
   expect_idle_machine(spec);
 }
 
+// A round trip between a cube and the IO chiplet takes 201 ns, and one of them has room for 8 packets. What leaves the
+// other waits for that room, whichever it is.
+TEST(Trains, AreShortWhereTheRoomOfTheFarEndDoesNotCoverTheRoundTrip) {
+  constexpr Fidelity kFast = Fidelity::all(Grade::fast);
+  const auto longest = [&](const char* here, const char* there) {
+    const std::string small = std::string(here) + ".ucie.", large = std::string(there) + ".ucie.";
+    const Plan plan(resolve("default", {small + "latency_per_side=0.5 ns", large + "latency_per_side=100 ns",
+                                        small + "buffer_packets=8", large + "buffer_packets=400"})
+                        .spec);
+    return longest_packet(plan, kFast);
+  };
+  EXPECT_EQ(longest_packet(Plan(resolve("default").spec), kFast), kMaxTrainBytes);
+  EXPECT_EQ(longest_packet(Plan(resolve("default").spec), Fidelity::all(Grade::accurate)), kMaxPacketBytes);
+  EXPECT_EQ(longest("cube", "sip.io"), 4 * kMaxPacketBytes);  // two trains in 8 places
+  EXPECT_EQ(longest("sip.io", "cube"), 4 * kMaxPacketBytes);
+}
+
 /// The host's back door: what is written over one endpoint is read over another.
 TEST(Elaborate, DebugAccessReachesEveryMemory) {
   const Plan plan(small_machine(2, 1, 1));

@@ -84,6 +84,7 @@ TEST(BareMesh, RefusesWhatCannotBeBuilt) {
   refused([](BareMeshConfig& c) { c.vc_depth = 0; });
   refused([](BareMeshConfig& c) { c.window = 0; });
   refused([](BareMeshConfig& c) { c.pattern = "sideways"; });
+  refused([](BareMeshConfig& c) { c.routing_delay = 40; });  // more than a router models
 }
 
 }  // namespace

@@ -31,6 +31,18 @@ TEST(Case, ErrorIsRelativeAndTheLimitHoldsOnBothSides) {
   EXPECT_FALSE(judge("c", "m", 1, 2, 0.5, "why").judged);
 }
 
+TEST(Case, DeviatesOnBothSidesUnlessTheModelMayBeBetter) {
+  Case one = judge("c", "m", 100, 75, 0.1);
+  EXPECT_EQ(one.deviation(), 0.25);
+  EXPECT_FALSE(one.within());
+  one.less_is_fine = true;
+  EXPECT_EQ(one.deviation(), 0);
+  EXPECT_TRUE(one.within());
+  one.error = 0.25;
+  EXPECT_EQ(one.deviation(), 0.25);
+  EXPECT_FALSE(one.within());
+}
+
 TEST(ProcessPool, ReturnsFiguresInTheOrderOfTheRuns) {
   Runs runs;
   for (int i = 0; i < 20; ++i) {

@@ -14,22 +14,26 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Json = nlohmann::ordered_json;
 
-/// A folder with one table of one low load, which runs in a moment: as the reference has it, or changed.
-void write_table(const Tool& tool, const std::string& rows, const std::string& comments = "") {
+constexpr const char* kComments =
+    "# topology=mesh k=2 n=2 routing_function=dim_order\n# traffic=uniform  -- to every node\n"
+    "# packet_size=4 flits; num_vcs=2 vc_buf_size=4 flits; injection_process=bernoulli\n"
+    "# router=iq: routing_delay=0 vc_alloc_delay=1 sw_alloc_delay=1 st_prepare_delay=0 st_final_delay=1 "
+    "credit_delay=1 hold_switch_for_packet=0 wait_for_tail_credit=0\n"
+    "# sample_period=2000 warmup_periods=1 measured_periods=4 seed=1\n"
+    "# zero_load_latency_cycles=13.0000\n# ideal_capacity_flits_per_node_per_cycle=1.0\n"
+    "# saturation_load_flits_per_node_per_cycle=none: never\n";
+
+/// A folder with one table.
+void write_text(const Tool& tool, const std::string& text) {
   std::filesystem::create_directories(tool.file("reference"));
-  std::ofstream(tool.file("reference/small.csv"))
-      << (comments.empty()
-              ? "# topology=mesh k=2 n=2 routing_function=dim_order\n# traffic=uniform  -- to every node\n"
-                "# packet_size=4 flits; num_vcs=2 vc_buf_size=4 flits; injection_process=bernoulli\n"
-                "# router=iq: routing_delay=0 vc_alloc_delay=1 sw_alloc_delay=1 st_prepare_delay=0 st_final_delay=1 "
-                "credit_delay=1 hold_switch_for_packet=0 wait_for_tail_credit=0\n"
-                "# sample_period=2000 warmup_periods=1 measured_periods=4 seed=1\n"
-                "# zero_load_latency_cycles=13.0000\n# ideal_capacity_flits_per_node_per_cycle=1.0\n"
-                "# saturation_load_flits_per_node_per_cycle=none: never\n"
-              : comments)
-      << "injection_rate_flits_per_node_per_cycle,injection_rate_packets_per_node_per_cycle,"
-         "accepted_flits_per_node_per_cycle,avg_packet_latency_cycles,state\n"
-      << rows;
+  std::ofstream(tool.file("reference/small.csv")) << text;
+}
+/// Of one low load, which runs in a moment: as the reference has it, or changed.
+void write_table(const Tool& tool, const std::string& rows, const std::string& comments = kComments) {
+  write_text(tool, comments +
+                       "injection_rate_flits_per_node_per_cycle,injection_rate_packets_per_node_per_cycle,"
+                       "accepted_flits_per_node_per_cycle,avg_packet_latency_cycles,state\n" +
+                       rows);
 }
 
 Outcome validate(const Tool& tool, const std::string& more = "") {
@@ -106,6 +110,59 @@ TEST(Validate, BrokenTablesNameThemselvesWithLineAndColumn) {
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err,
             "reference/small.csv:1:3: error: 'topology' is 'torus'\n  hint: the model has topology=mesh only\n");
+}
+
+/// By what a bare mesh itself refuses, before anything runs.
+TEST(Validate, AMeshThatCannotBeBuiltIsLocatedInItsTable) {
+  const Tool tool;
+  const auto refused = [&](const std::string& error) {
+    const Outcome outcome = validate(tool);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, "reference/small.csv:" + error + "\n");
+  };
+  const auto changed = [&](const std::string& from, const std::string& to, const std::string& error) {
+    std::string comments = kComments;
+    write_table(tool, kGoodRow, comments.replace(comments.find(from), from.size(), to));
+    refused(error);
+  };
+  changed("num_vcs=2", "num_vcs=20", "3:24: error: 20 virtual channels\n  hint: give 1 to 16");
+  changed("num_vcs=2", "num_vcs=99999999999",
+          "3:24: error: 'num_vcs' is '99999999999'\n"
+          "  hint: give an integer from 0 to 100000000");
+  changed("packet_size=4", "packet_size=65", "3:3: error: packets of 65 flits\n  hint: give 1 to 64");
+  changed("vc_buf_size=4", "vc_buf_size=0",
+          "3:34: error: virtual channels without buffers\n  hint: give a depth of at least 1 flit");
+  changed("k=2", "k=65", "1:17: error: a mesh of 65 x 65 routers\n  hint: give 1 to 4096 in all");
+  changed("uniform", "shuffel", "2:3: error: unknown pattern 'shuffel'\n  hint: did you mean 'shuffle'?");
+  changed("routing_delay=0", "routing_delay=40",
+          "4:14: error: NocConfig: routing and virtual channel allocation takes 41 cycles; at most 32 are modelled");
+  changed("measured_periods=4", "measured_periods=0", "5:39: error: an empty window\n  hint: give at least 1 cycle");
+  write_table(tool, "5,1.25,0.01,13.05,stable\n");
+  refused(
+      "10:1: error: a load of 5 flits per node and cycle\n"
+      "  hint: give more than 0, and at most one packet per cycle, 4");
+}
+
+/// A table that changes one setting at a time.
+TEST(Validate, ASettingThatIsNoNumberIsLocatedInItsTable) {
+  const Tool tool;
+  const auto refused = [&](const std::string& packets, const std::string& variant, const std::string& error) {
+    write_text(tool, "# 2x2 mesh, uniform, " + packets +
+                         " packets, vc_buf_size=8\n"
+                         "# 100 cycles warm-up, 1000 measured\n"
+                         "num_vcs,variant,injection_rate_flits_per_node_per_cycle,accepted_flits_per_node_per_cycle,"
+                         "avg_packet_latency_cycles\n1," +
+                         variant + ",0.01,0.01,13\n");
+    const Outcome outcome = validate(tool);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, "reference/small.csv:" + error + "\n");
+  };
+  const std::string hint = "\n  hint: give an integer from 0 to 100000000";
+  refused("4-flit", "vc_buf_size=x", "4:3: error: 'vc_buf_size' is 'x'" + hint);
+  refused("99999999999999999999999-flit", "baseline",
+          "1:22: error: 'KxK mesh, PATTERN, N-flit packets' has '99999999999999999999999'" + hint);
+  refused("65-flit", "baseline", "1:22: error: packets of 65 flits\n  hint: give 1 to 64");
 }
 
 TEST(Validate, RefusesBadCommandLines) {

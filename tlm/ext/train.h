@@ -11,4 +11,9 @@ inline constexpr std::uint32_t kLongestTrainBytes = 64 * 1024;
 /// same.
 inline constexpr std::uint32_t kLongestAccessBytes = 8 * 1024;
 
+/// Of a memory access, where `longest` bytes travel as one packet.
+constexpr std::uint32_t longest_access(std::uint32_t longest) {
+  return longest < kLongestAccessBytes ? longest : kLongestAccessBytes;
+}
+
 }  // namespace kernbench

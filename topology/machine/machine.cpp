@@ -17,20 +17,25 @@ std::uint32_t longest_of(const Plan& plan) {
   return longest;
 }
 
-/// A wire whose receive buffer covers the round trip of a credit carries trains of any length at its rate; where one
-/// does not, all trains are so short that two of them fit it, and a power of two.
 RunOptions with_trains(RunOptions options, const Plan& plan) {
-  options.longest = kMaxPacketBytes;
-  if (!options.fidelity.trains()) return options;
-  std::uint32_t packets = longest_of(plan) / kMaxPacketBytes;
-  for (const LinkEnd& end : plan.ends) {
-    if (end.link.buffer_packets >= end.link.packets_to_cover()) continue;
-    while (packets > 1 && 2 * packets > end.link.buffer_packets) packets /= 2;
-  }
-  options.longest = packets * kMaxPacketBytes;
+  options.longest = longest_packet(plan, options.fidelity);
   return options;
 }
 }  // namespace
+
+/// A wire whose far end has room for the round trip of a credit carries trains of any length at its rate; where one has
+/// not, all trains are so short that two of them fit that room, and a power of two.
+std::uint32_t longest_packet(const Plan& plan, const Fidelity& fidelity) {
+  if (!fidelity.trains()) return kMaxPacketBytes;
+  std::uint32_t packets = longest_of(plan) / kMaxPacketBytes;
+  for (const LinkEnd& end : plan.ends) {
+    const LinkEnd& peer = plan.ends[end.peer];
+    const std::uint32_t room = peer.link.buffer_packets;
+    if (room >= packets_to_cover(end, peer)) continue;
+    while (packets > 1 && 2 * packets > room) packets /= 2;
+  }
+  return packets * kMaxPacketBytes;
+}
 
 struct Machine::Impl {
   Impl(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts given)

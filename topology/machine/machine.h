@@ -29,6 +29,9 @@ namespace kernbench::topology {
 
 struct Plan;  // topology/plan/plan.h: results of stages 2 to 5
 
+/// Bytes that travel as one packet at most: kMaxPacketBytes, or a train's where `fidelity` has trains.
+std::uint32_t longest_packet(const Plan& plan, const Fidelity& fidelity);
+
 /// Stage 6: the machine as bound SystemC modules. Children's names nest as the YAML does (sip0.cube2.pe5, no root
 /// prefix). At most one per process.
 class Machine {

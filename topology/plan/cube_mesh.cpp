@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdio>
+#include <optional>
 
 #include "tlm/config/config_node.h"
 #include "tlm/config/read.h"
@@ -50,20 +49,14 @@ class MeshReader {
 
  private:
   GridPoint point(const ConfigNode& node, const std::string& what) {
-    unsigned row = 0, col = 0;
-    int end = 0;
-    const bool ok = node.is_scalar() && std::sscanf(node.text.c_str(), "r%5uc%5u%n", &row, &col, &end) == 2 &&
-                    static_cast<std::size_t>(end) == node.text.size();
-    const GridPoint point{static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(col)};
-    const auto within = [&](const std::vector<GridPoint>& list) {
-      return std::find(list.begin(), list.end(), point) != list.end();
-    };
-    if (!ok) {
+    const std::optional<GridPoint> read = node.is_scalar() ? parse_point(node.text) : std::nullopt;
+    const GridPoint point = read.value_or(GridPoint{});
+    if (!read) {
       problems_.add(node.where, fmt::format("'{}' holds '{}'", what, node.text), "give a router position such as r0c1");
-    } else if (row >= spec_.noc.rows || col >= spec_.noc.cols) {
+    } else if (point.row >= spec_.noc.rows || point.col >= spec_.noc.cols) {
       problems_.add(node.where, fmt::format("'{}' names {}, outside the mesh", what, node.text),
                     fmt::format("the mesh has {} rows and {} columns", spec_.noc.rows, spec_.noc.cols));
-    } else if (within(spec_.placement.holes) || within(spec_.placement.exclusion)) {
+    } else if (contains(spec_.placement.holes, point) || contains(spec_.placement.exclusion, point)) {
       problems_.add(node.where, fmt::format("'{}' names {}, where nothing may be attached", what, node.text),
                     "holes and the exclusion zone are in cube.placement");
     }
@@ -90,7 +83,7 @@ void refuse_if_stale(const ConfigNode& root, const std::string& path, const Cube
   if (reasons.empty()) reasons = "\n    its hash is not that of its own 'determined_by'";
   throw ConfigError(hash != nullptr ? hash->where : Location{path, 0, 0},
                     "this layout is stale: it was made for another cube" + reasons,
-                    "export it again with 'kernbench topology export', or remove it");
+                    "export it again with 'kernbench topology export --what cube-mesh', or remove it");
 }
 
 }  // namespace

@@ -92,12 +92,12 @@ CrossbarLayout layout_fabric(const SystemSpec& spec) {
 }
 
 std::uint64_t port_payload_rate(const NocConfig& noc) {
-  return noc.clock_hz * kWireUnitBytes / FlitCounter(noc.flit_bytes)(kWireUnitBytes);
+  return noc.clock_hz * kMaxPacketBytes / FlitCounter(noc.flit_bytes)(kMaxPacketBytes);
 }
 
 Ps round_trip(const LinkEnd& from, const LinkEnd& peer) {
   const LinkConfig& link = from.link;
-  return link.rate().time_for(kWireUnitBytes + link.header_bytes) + link.latency + peer.link.latency;
+  return link.rate().time_for(kMaxPacketBytes + link.header_bytes) + link.latency + peer.link.latency;
 }
 
 std::uint32_t packets_to_cover(const LinkEnd& from, const LinkEnd& peer) {

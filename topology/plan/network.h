@@ -96,8 +96,8 @@ std::uint64_t port_payload_rate(const NocConfig& noc);
 /// Of a packet of 256 B that leaves `from`, from its start until its place at the far end is known to be free again: at
 /// the least.
 Ps round_trip(const LinkEnd& from, const LinkEnd& peer);
-/// Places that the far end needs, so that a virtual network fills the wire: LinkConfig::packets_to_cover, where the two
-/// directions differ in latency.
+/// Places that `peer` needs to have (its buffer_packets), so that a virtual network fills the wire from `from`:
+/// LinkConfig::packets_to_cover, where the two directions differ in latency.
 std::uint32_t packets_to_cover(const LinkEnd& from, const LinkEnd& peer);
 
 /// What lies beyond a port of a router.

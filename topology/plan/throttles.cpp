@@ -88,7 +88,7 @@ class ThrottleSearch {
     const std::uint32_t wanted = packets_to_cover(end, peer), has = peer.link.buffer_packets;
     if (has >= wanted) return;
     const Named key = of_link(peer, "buffer_packets");
-    const double loop = static_cast<double>(has) * kWireUnitBytes / static_cast<double>(round_trip(end, peer)) * 1e12;
+    const double loop = static_cast<double>(has) * kMaxPacketBytes / static_cast<double>(round_trip(end, peer)) * 1e12;
     add(key.place,
         fmt::format("{} is {}, less than {} over a round trip of {}: about {} reach the far end", key.name, has,
                     format_rate(end.link.rate().bytes_per_second()), format_time(round_trip(end, peer)),
@@ -104,10 +104,10 @@ class ThrottleSearch {
     const std::uint64_t wanted = many ? link / 10 * kTenthsOfMeetingPorts : link;
     if (port >= wanted) return;
     constexpr std::uint64_t kMostHz = 100'000'000'000;  // of topology.yaml: there is nothing better to be had
-    if (network.noc->clock_hz >= kMostHz && network.noc->flit_bytes >= kWireUnitBytes) return;
+    if (network.noc->clock_hz >= kMostHz && network.noc->flit_bytes >= kMaxPacketBytes) return;
     const Named key = of_network(network, "clock");
-    const std::uint64_t flits = FlitCounter(network.noc->flit_bytes)(kWireUnitBytes);
-    const std::uint64_t clock = (wanted * flits + kWireUnitBytes - 1) / kWireUnitBytes;
+    const std::uint64_t flits = FlitCounter(network.noc->flit_bytes)(kMaxPacketBytes);
+    const std::uint64_t clock = (wanted * flits + kMaxPacketBytes - 1) / kMaxPacketBytes;
     const char* why = port < link ? "less than a link of {} brings, {}"
                                   : "little more than a link of {} brings, {}: packets for different ports wait for "
                                     "each other, and of what all bring to all about two thirds pass";

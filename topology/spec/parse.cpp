@@ -29,10 +29,10 @@ std::string relative_to(const std::string& folder, const std::string& path) {
   return (fs::path(folder) / path).lexically_normal().string();
 }
 
-/// `cube_mesh` of a file is relative to the file.
+/// `cube_mesh` of a file is relative to the file; an empty one names none.
 void anchor_paths(Layer& layer) {
   ConfigNode* mesh = layer.tree.find("cube_mesh");
-  if (mesh == nullptr || !mesh->is_scalar() || layer.preset) return;
+  if (mesh == nullptr || !mesh->is_scalar() || mesh->text.empty() || layer.preset) return;
   mesh->text = relative_to(layer.folder, mesh->text);
 }
 

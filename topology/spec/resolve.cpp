@@ -144,9 +144,11 @@ std::string fingerprint(const nlohmann::ordered_json& config) {
 Resolved resolve_layers(const Parsed& parsed) {
   Problems problems;
   std::vector<std::string> layer_files;
+  Resolved resolved;
   for (const Layer& layer : parsed.layers) {
     for (const Problem& problem : layer.problems.sorted()) problems.add(problem.where, problem.text, problem.hint);
     layer_files.push_back(layer.file);
+    if (layer.on_disk) resolved.files.push_back(layer.file);
   }
   const Layer& main = parsed.layers[parsed.named];
   if (!parsed.extends_a_preset) check_required(merge_layers(parsed.layers, 1), {main.file, 0, 0}, problems);
@@ -155,7 +157,6 @@ Resolved resolve_layers(const Parsed& parsed) {
   ConfigNode tree = merged;
   if (ConfigNode* cube = tree.find("cube")) *cube = with_hbm_generation(std::move(*cube));
 
-  Resolved resolved;
   resolved.layers = layer_files;
   SystemSpec& spec = resolved.spec;
   spec.name = main.preset ? std::filesystem::path(main.file).stem().string() : main.file;
@@ -164,6 +165,7 @@ Resolved resolve_layers(const Parsed& parsed) {
   derive(spec, tree);
   find_cube_mesh(spec, main);
   load_cube_mesh(spec, tree.find("cube_mesh"), problems);
+  if (!spec.cube_mesh.empty()) resolved.files.push_back(spec.cube_mesh);
 
   const CheckContext context{tree, layer_files, failed, problems};
   check_system(spec, context);

@@ -21,6 +21,8 @@ struct Resolved {
   std::vector<std::pair<std::string, Location>> sources;
   /// Names of the files and `--set` entries that were laid on each other, in order.
   std::vector<std::string> layers;
+  /// What it was read from: the topology files and the pinned layout.
+  std::vector<std::string> files;
 
   /// Of a value, or of the first value of a section; no place if there is no such key.
   Location place_of(const std::string& key) const;

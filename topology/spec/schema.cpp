@@ -3,12 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "tlm/config/nearest.h"
 
 namespace kernbench::topology {
 
 std::string to_string(GridPoint point) { return fmt::format("r{}c{}", point.row, point.col); }
+
+std::optional<GridPoint> parse_point(const std::string& text) {
+  constexpr int kMost = 0xFFFF;
+  int row = 0, col = 0;
+  const bool shaped = text.size() <= 12 && std::sscanf(text.c_str(), "r%dc%d", &row, &col) == 2;
+  if (!shaped || row < 0 || col < 0 || row > kMost || col > kMost) return std::nullopt;
+  const GridPoint point{static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(col)};
+  return text == to_string(point) ? std::optional(point) : std::nullopt;
+}
 
 bool contains(const std::vector<GridPoint>& points, GridPoint point) {
   return std::find(points.begin(), points.end(), point) != points.end();
@@ -28,17 +38,6 @@ const Field* Section::find(const std::string& key) const {
 }
 
 namespace {
-
-/// "r2c1"
-std::optional<GridPoint> parse_point(const std::string& text) {
-  constexpr int kMost = 0xFFFF;
-  int row = 0, col = 0, used = 0;
-  const bool shaped = text.size() <= 12 && std::sscanf(text.c_str(), "r%dc%d%n", &row, &col, &used) == 2;
-  if (!shaped || row < 0 || col < 0 || row > kMost || col > kMost) return std::nullopt;
-  const GridPoint point{static_cast<std::uint16_t>(row), static_cast<std::uint16_t>(col)};
-  // One spelling only: no signs, blanks or leading zeros.
-  return text == fmt::format("r{}c{}", row, col) ? std::optional(point) : std::nullopt;
-}
 
 void read_point(const ConfigNode& node, const std::string& what, std::vector<GridPoint>& points, Problems& problems) {
   const std::string hint = "give a router position such as r2c1 (row 2, column 1)";

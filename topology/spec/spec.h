@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,6 +28,8 @@ struct GridPoint {
 };
 /// "r2c1"
 std::string to_string(GridPoint point);
+/// What to_string() writes, and nothing else: no signs, blanks or leading zeros.
+std::optional<GridPoint> parse_point(const std::string& text);
 /// Whether `point` is one of them.
 bool contains(const std::vector<GridPoint>& points, GridPoint point);
 

@@ -21,7 +21,7 @@ struct DmaEngine::Job final : ResponseHandler {
     const std::uint32_t burst = services.config.dma.burst_bytes;
     if (burst != kMaxPacketBytes) return burst;
     const std::uint32_t together = services.longest() > kMaxTrainBytes ? 2 : 4;
-    std::uint32_t train = std::min(services.longest(), kLongestAccessBytes);
+    std::uint32_t train = longest_access(services.longest());
     while (train > burst && train > services.config.dma.outstanding * burst / together) train /= 2;
     return train;
   }
