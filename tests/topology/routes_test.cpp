@@ -9,6 +9,7 @@
 #include "topology/plan/mesh_routes.h"
 #include "topology/plan/plan.h"
 #include "topology/plan/walk.h"
+#include "topology/spec/neighbours.h"
 
 namespace kernbench::topology {
 namespace {

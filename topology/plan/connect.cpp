@@ -6,6 +6,7 @@
 #include "tlm/machine/names.h"
 #include "topology/plan/machine_error.h"
 #include "topology/plan/plan.h"
+#include "topology/spec/neighbours.h"
 
 namespace kernbench::topology {
 
@@ -66,14 +67,11 @@ class Connector {
   }
 
   void join_cubes(std::uint16_t sip) {
-    const std::uint16_t w = plan_.map.cube_w, cubes = plan_.map.cubes_per_sip();
-    for (std::uint16_t cube = 0; cube < cubes; ++cube) {
+    for (std::uint16_t cube = 0; cube < plan_.map.cubes_per_sip(); ++cube) {
       for (const Side side : {Side::east, Side::south}) {
-        const bool east = side == Side::east;
-        const auto other = static_cast<std::uint16_t>(cube + (east ? 1 : w));
-        if (east ? other % w == 0 : other >= cubes) continue;
-        if (spec_.broken_cube_links.count({CubeCoord{sip, cube}, other}) != 0) continue;
-        join(of_cube(kCubeToCube, {sip, cube}, side), of_cube(kCubeToCube, {sip, other}, opposite(side)));
+        const auto other = cube_neighbour(plan_.map.cube_w, plan_.map.cube_h, cube, side);
+        if (!other || spec_.broken_cube_links.count({CubeCoord{sip, cube}, *other}) != 0) continue;
+        join(of_cube(kCubeToCube, {sip, cube}, side), of_cube(kCubeToCube, {sip, *other}, opposite(side)));
       }
     }
   }

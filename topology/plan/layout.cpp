@@ -12,10 +12,6 @@ namespace kernbench::topology {
 
 namespace {
 
-unsigned distance(GridPoint a, GridPoint b) {
-  return static_cast<unsigned>(std::abs(a.row - b.row) + std::abs(a.col - b.col));
-}
-
 /// Routers that may carry attachments, row-major.
 std::vector<GridPoint> usable_routers(const CubeSpec& spec) {
   std::vector<GridPoint> list;
@@ -30,12 +26,6 @@ std::vector<GridPoint> usable_routers(const CubeSpec& spec) {
                        "leave a router out of cube.placement's holes and exclusion zone");
   }
   return list;
-}
-
-GridPoint nearest(const std::vector<GridPoint>& usable, GridPoint wanted) {
-  return *std::min_element(usable.begin(), usable.end(), [&](GridPoint a, GridPoint b) {
-    return distance(a, wanted) < distance(b, wanted);  // the first of several: row-major
-  });
 }
 
 /// `count` of `line`, evenly; an entry is used repeatedly if there are more than it holds.
@@ -85,11 +75,7 @@ class PeSpread {
 };
 
 std::vector<GridPoint> place_pes(const CubeSpec& spec, const std::vector<GridPoint>& usable) {
-  std::vector<GridPoint> pes;
-  if (!spec.placement.pes.empty()) {
-    for (const GridPoint hint : spec.placement.pes) pes.push_back(nearest(usable, hint));
-    return pes;
-  }
+  if (!spec.placement.pes.empty()) return spec.placement.pes;
   PeSpread by_row(spec.noc.cols);
   const std::vector<GridPoint> even = spread(usable, spec.pes);  // row-major: how many PEs a row gets
   for (std::uint16_t row = 0; row < spec.noc.rows; ++row) {
@@ -99,7 +85,7 @@ std::vector<GridPoint> place_pes(const CubeSpec& spec, const std::vector<GridPoi
     const auto count = std::count_if(even.begin(), even.end(), on_row);
     if (count > 0) by_row.add_row(routers, static_cast<std::size_t>(count));
   }
-  pes = by_row.pes();
+  std::vector<GridPoint> pes = by_row.pes();
   std::sort(pes.begin(), pes.end());
   return pes;
 }
@@ -148,9 +134,9 @@ CubeMesh place(const CubeSpec& spec) {
   mesh.hbm_ports = mesh.pes;
   std::vector<GridPoint> taken = mesh.pes;
   const auto& hints = spec.placement;
-  mesh.m_cpu = hints.m_cpu.empty() ? near_middle(spec, usable, taken) : nearest(usable, hints.m_cpu.front());
+  mesh.m_cpu = hints.m_cpu.empty() ? near_middle(spec, usable, taken) : hints.m_cpu.front();
   taken.push_back(mesh.m_cpu);
-  mesh.sram = hints.sram.empty() ? near_middle(spec, usable, taken) : nearest(usable, hints.sram.front());
+  mesh.sram = hints.sram.empty() ? near_middle(spec, usable, taken) : hints.sram.front();
   Mismatches found;
   for (int side = 0; side < kSides; ++side)
     found.tell([&] { mesh.ucie[side] = place_ucie(spec, usable, static_cast<Side>(side)); });

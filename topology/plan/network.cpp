@@ -7,6 +7,7 @@
 #include "models/noc/virtual_channel.h"
 #include "tlm/machine/names.h"
 #include "topology/plan/machine_error.h"
+#include "topology/spec/neighbours.h"
 
 namespace kernbench::topology {
 
@@ -32,37 +33,6 @@ void check_ports(const CrossbarLayout& layout, const std::string& name, const ch
 }
 
 }  // namespace
-
-std::vector<std::uint16_t> sip_neighbours(const SystemSpec& spec, std::uint16_t sip) {
-  std::vector<std::uint16_t> list;
-  const auto add = [&](unsigned other) {
-    const auto id = static_cast<std::uint16_t>(other);
-    if (other != sip && std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-  };
-  switch (spec.topology) {
-    case SipTopology::ring_1d:
-      add((sip + 1u) % spec.sips);
-      add((sip + spec.sips - 1u) % spec.sips);
-      break;
-    case SipTopology::torus_2d:
-    case SipTopology::mesh_2d_no_wrap: {
-      const bool wrap = spec.topology == SipTopology::torus_2d;
-      const unsigned w = spec.sip_w, h = spec.sip_h, x = sip % w, y = sip / w;
-      if (wrap || x + 1 < w) add(y * w + (x + 1) % w);
-      if (wrap || x > 0) add(y * w + (x + w - 1) % w);
-      if (wrap || y + 1 < h) add((y + 1) % h * w + x);
-      if (wrap || y > 0) add((y + h - 1) % h * w + x);
-      break;
-    }
-    case SipTopology::switch_star:
-      if (spec.sips > 1) list.push_back(kFabric);
-      break;
-    case SipTopology::fully_connected:
-      for (unsigned other = 0; other < spec.sips; ++other) add(other);
-      break;
-  }
-  return list;
-}
 
 CrossbarLayout layout_io(const SystemSpec& spec, std::uint16_t sip) {
   CrossbarLayout layout;

@@ -33,11 +33,6 @@ struct CrossbarLayout {
   std::vector<std::vector<Spot>> links;   ///< by link port, by connection
   std::vector<std::uint16_t> neighbours;  ///< by link port: the SIP at the other end; kFabric: the fabric switch
 };
-inline constexpr std::uint16_t kFabric = 0xFFFF;
-
-/// SIPs that `sip` has a link bundle to, in the order E, W, S, N of the grid (a dimension of length 2 has one bundle);
-/// ring_1d counts as a grid of one row. For `switch`: {kFabric}.
-std::vector<std::uint16_t> sip_neighbours(const SystemSpec& spec, std::uint16_t sip);
 
 /// Throws ConfigError if a crossbar would need more ports than a port number holds.
 CrossbarLayout layout_io(const SystemSpec& spec, std::uint16_t sip);

@@ -19,9 +19,8 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
   map.cube_h = spec.sip.cube_h;
   map.pes_per_cube = spec.cube.pes;
   map.sip_topology = spec.topology;
-  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
-  map.sip_w = grid ? spec.sip_w : 0;
-  map.sip_h = grid ? spec.sip_h : 0;
+  map.sip_w = spec.sip_w;
+  map.sip_h = spec.sip_h;
   lay_out();
   attach_initiators();
   fill_nodes();

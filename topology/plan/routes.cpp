@@ -11,6 +11,7 @@
 
 #include "tlm/machine/names.h"
 #include "topology/plan/machine_error.h"
+#include "topology/spec/neighbours.h"
 #include "topology/spec/overrides.h"
 
 namespace kernbench::topology {
@@ -32,12 +33,8 @@ struct CubeGrid {
 
   /// Neighbour of `cube` on `side`; kIoChiplet: none.
   std::uint16_t neighbour(std::uint16_t cube, Side side) const {
-    const int x = cube % w, y = cube / w;
-    const int nx = x + (side == Side::east) - (side == Side::west),
-              ny = y + (side == Side::south) - (side == Side::north);
-    if (nx < 0 || ny < 0 || nx >= w || ny >= h) return kIoChiplet;
-    const auto other = static_cast<std::uint16_t>(ny * w + nx);
-    return broken.count(std::minmax(cube, other)) != 0 ? kIoChiplet : other;
+    const auto other = cube_neighbour(w, h, cube, side);
+    return !other || broken.count(std::minmax(cube, *other)) != 0 ? kIoChiplet : *other;
   }
 };
 
@@ -171,7 +168,7 @@ SipTable::SipTable(const SystemSpec& spec)
     }
     return keys;
   };
-  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
+  const bool grid = spec.is_grid();
   const unsigned w = grid ? spec.sip_w : sips_, h = grid ? spec.sip_h : 1;
   const bool wrap = spec.topology != SipTopology::mesh_2d_no_wrap;
   std::vector<Line> rows, columns;

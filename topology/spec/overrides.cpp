@@ -8,6 +8,7 @@
 #include "tlm/config/read.h"
 #include "tlm/machine/names.h"
 #include "topology/spec/hbm_presets.h"
+#include "topology/spec/neighbours.h"
 #include "topology/spec/schema.h"
 
 namespace kernbench::topology {
@@ -226,34 +227,16 @@ class OverrideReader {
     return std::pair(CubeCoord{*sip, cube.value_or(0)}, cube.has_value());
   }
 
-  bool are_neighbouring_cubes(unsigned low, unsigned high) const {
-    const unsigned w = spec_.sip.cube_w;
-    return high == low + w || (high == low + 1 && high % w != 0);
+  bool are_neighbouring_cubes(std::uint16_t a, std::uint16_t b) const {
+    constexpr Side kSides[] = {Side::north, Side::south, Side::east, Side::west};
+    return std::any_of(std::begin(kSides), std::end(kSides),
+                       [&](Side side) { return cube_neighbour(spec_.sip.cube_w, spec_.sip.cube_h, a, side) == b; });
   }
 
-  bool are_neighbouring_sips(unsigned low, unsigned high) const {
-    if (low == high) return false;
-    const unsigned w = spec_.sip_w, h = spec_.sip_h;
-    const auto adjacent = [](unsigned a, unsigned b, unsigned extent, bool wraps) {
-      const unsigned gap = a < b ? b - a : a - b;
-      return gap == 1 || (wraps && gap == extent - 1);
-    };
-    switch (spec_.topology) {
-      case SipTopology::ring_1d:
-        return adjacent(low, high, spec_.sips, true);
-      case SipTopology::torus_2d:
-      case SipTopology::mesh_2d_no_wrap: {
-        const bool wraps = spec_.topology == SipTopology::torus_2d;
-        if (w == 0 || h == 0) return true;  // reported elsewhere
-        if (low / w == high / w) return adjacent(low % w, high % w, w, wraps);
-        return low % w == high % w && adjacent(low / w, high / w, h, wraps);
-      }
-      case SipTopology::switch_star:
-        return false;
-      case SipTopology::fully_connected:
-        return true;
-    }
-    return false;
+  bool are_neighbouring_sips(std::uint16_t a, std::uint16_t b) const {
+    if (spec_.is_grid() && (spec_.sip_w == 0 || spec_.sip_h == 0)) return true;  // reported elsewhere
+    const std::vector<std::uint16_t> all = sip_neighbours(spec_, a);
+    return std::find(all.begin(), all.end(), b) != all.end();
   }
 
   // Typed values. Cubes with the same patches share one reading.

@@ -86,8 +86,7 @@ void derive(SystemSpec& spec, const ConfigNode& tree) {
   const ConfigNode* latency = tree.at_path("system.links.latency");
   if (latency == nullptr || latency->is_null()) links.link.latency = 2 * links.serdes_per_side + links.propagation;
   links.link.check_bytes = links.link.flit_bytes;
-  const bool grid = spec.topology == SipTopology::torus_2d || spec.topology == SipTopology::mesh_2d_no_wrap;
-  if (!grid) spec.sip_w = spec.sip_h = 0;
+  if (!spec.is_grid()) spec.sip_w = spec.sip_h = 0;
   for (NocConfig* crossbar : {&spec.sip.io.crossbar, &spec.links.switch_crossbar}) crossbar->rows = crossbar->cols = 1;
 }
 

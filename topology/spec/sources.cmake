@@ -11,6 +11,7 @@ add_library(kernbench_topology_spec
   spec/check.cpp
   spec/embedded_presets.cpp
   spec/hbm_presets.cpp
+  spec/neighbours.cpp
   spec/overrides.cpp
   spec/parse.cpp
   spec/resolve.cpp

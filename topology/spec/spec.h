@@ -88,7 +88,8 @@ struct SystemSpec {
   std::string name;  ///< preset or file it came from
   std::uint16_t sips = 2;
   SipTopology topology = SipTopology::ring_1d;
-  std::uint16_t sip_w = 0, sip_h = 0;
+  std::uint16_t sip_w = 0, sip_h = 0;  ///< 0 where is_grid() is not
+  bool is_grid() const { return topology == SipTopology::torus_2d || topology == SipTopology::mesh_2d_no_wrap; }
   InterSipSpec links;
   SipSpec sip;
   CubeSpec cube;                 ///< of every cube, unless overridden
