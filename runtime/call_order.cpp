@@ -20,10 +20,10 @@ std::size_t CallOrder::index_of(int rank) const {
   return static_cast<std::size_t>(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin());
 }
 
-std::size_t CallOrder::enter(int rank, const std::string& call, const std::string& placed) {
+CallOrder::Place CallOrder::enter(int rank, const std::string& call, const std::string& placed) {
   const std::size_t self = index_of(rank);
   const std::size_t number = next_[self];
-  if (number - completed_ == calls_.size()) calls_.push_back({call, placed, rank, 0});
+  if (number - completed_ == calls_.size()) calls_.push_back({call, placed, rank, 0, std::make_shared<Agreement>()});
   Call& entry = calls_[number - completed_];
   if (entry.text != call) {
     throw CollectiveMismatch(fmt::format(
@@ -43,11 +43,12 @@ std::size_t CallOrder::enter(int rank, const std::string& call, const std::strin
   }
   ++next_[self];
   ++entry.submitted;
+  const Place place{number, entry.agreed};
   while (!calls_.empty() && calls_.front().submitted == size()) {
     calls_.pop_front();
     ++completed_;
   }
-  return number;
+  return place;
 }
 
 void CallOrder::left(int rank) {

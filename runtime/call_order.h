@@ -2,10 +2,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace kernbench {
+
+namespace ccl {
+struct Choice;
+}
+
+/// What the members of one call agree on.
+struct Agreement {
+  std::shared_ptr<const ccl::Choice> choice;  ///< of `auto`, of the member that came first
+};
 
 /// The calls that some ranks have to make together, each in the same order: the collectives of a process group, or the
 /// transfers from one rank to another.
@@ -17,10 +27,14 @@ class CallOrder {
   const std::vector<int>& ranks() const { return ranks_; }
   int size() const { return static_cast<int>(ranks_.size()); }
 
-  /// Enters this rank's next call and returns its number. `call` says what it is, `placed` how its tensors lie: both
+  struct Place {
+    std::size_t number;
+    std::shared_ptr<Agreement> agreed;  ///< the same on all ranks
+  };
+  /// Enters this rank's next call. `call` says what it is, `placed` how its tensors lie: both
   /// must be the same on all ranks. Throws CollectiveMismatch if another rank's call of that number was another one, or
   /// if a rank has ended without making it.
-  std::size_t enter(int rank, const std::string& call, const std::string& placed);
+  Place enter(int rank, const std::string& call, const std::string& placed);
   /// The rank has ended: it makes no more calls. Throws CollectiveMismatch if others have made one that it has not.
   void left(int rank);
   /// Another program begins: the ranks live again.
@@ -37,6 +51,7 @@ class CallOrder {
     std::string text, placed;
     int first = 0;  ///< rank that called it first
     int submitted = 0;
+    std::shared_ptr<Agreement> agreed{};
   };
   std::size_t index_of(int rank) const;
   std::string absent(std::size_t number) const;

@@ -140,14 +140,15 @@ class Call {
   void check_member();
   void check_tensors();
   void take_forms();
+  void check_in_place() const;
   void check_counts();
-  void check_columns();
+  /// Blocks that lie side by side, named, for algorithms, as blocks that lie one below the other.
+  LaunchMessage::TensorArg check_columns() const;
   Side side_of(const Tensor& tensor) const;
   Side elsewhere(const Side& here, std::int64_t count) const;
   std::string text() const;
   std::string placed(bool in_place) const;
   CallOrder& order();
-  const LaunchMessage::TensorArg& out() const { return blocks_.shards.empty() ? out_.argument : blocks_; }
 
   RuntimeImpl& runtime_;
   const CollectiveRequest& request_;
@@ -158,9 +159,8 @@ class Call {
   const int rank_, member_;
   bool in_place_ = false;
   Side in_, out_;
-  LaunchMessage::TensorArg blocks_;  // `out` of blocks that lie side by side; without shards: it is as it is
-  std::int64_t block_ = 0;           // elements
-  std::uint64_t bytes_ = 0;          // the size as nccl-tests counts it: one contribution, or the array of all blocks
+  std::int64_t block_ = 0;   // elements
+  std::uint64_t bytes_ = 0;  // the size as nccl-tests counts it: one contribution, or the array of all blocks
 };
 
 void Call::check_member() {
@@ -206,13 +206,14 @@ void Call::check_tensors() {
     throw std::invalid_argument(fmt::format("{}: {} of {} is not defined; use max (or) or min (and)", who_,
                                             to_string(call_.reduce_op), to_string(call_.dtype)));
   }
-  in_place_ = in && out && &in.state() == &out.state();
+}
+
+void Call::check_in_place() const {
   const Scope scope = group_.scope();
-  if (in_place_ && !ccl::works_in_place(call_.op, scope)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: 'in' and 'out' are one tensor, which {} does not allow{}", who_, who_,
-        ccl::works_in_place(call_.op, Scope::sip) ? fmt::format(" with scope {}", to_string(scope)) : std::string()));
-  }
+  if (!in_place_ || ccl::works_in_place(call_.op, scope)) return;
+  throw std::invalid_argument(fmt::format(
+      "{}: 'in' and 'out' are one tensor, which {} does not allow{}", who_, who_,
+      ccl::works_in_place(call_.op, Scope::sip) ? fmt::format(" with scope {}", to_string(scope)) : std::string()));
 }
 
 Side Call::side_of(const Tensor& tensor) const {
@@ -244,8 +245,7 @@ void Call::take_forms() {
   other = elsewhere(here, longer ? all : here.form.shape.count());
 }
 
-/// Blocks that lie side by side are named, for algorithms, as blocks that lie one below the other.
-void Call::check_columns() {
+LaunchMessage::TensorArg Call::check_columns() const {
   const Shape in = in_.form.shape, out = out_.form.shape;
   if (in_place_) throw std::invalid_argument(fmt::format("{}: 'in' and 'out' are one tensor", who_));
   if (group_.scope() != Scope::sip) {
@@ -256,7 +256,7 @@ void Call::check_columns() {
     throw std::invalid_argument(fmt::format("{}: 'in' is {}, 'out' {}: it needs {}", who_, in.str(), out.str(),
                                             Shape{in.rows, in.cols * group_.size()}.str()));
   }
-  if (in.rows > 1) blocks_ = stacked(out_.argument, in.cols, size_of(call_.dtype));
+  return in.rows > 1 ? stacked(out_.argument, in.cols, size_of(call_.dtype)) : out_.argument;
 }
 
 /// A tile of one side has as many elements as the operation makes of the other's.
@@ -315,13 +315,15 @@ Call::Entered Call::enter() {
   check_member();
   check_tensors();
   take_forms();
-  if (request_.columns) check_columns();
+  ccl::CallTensors tensors{call_, in_.argument, out_.argument, group_.size(), member_};
+  in_place_ = request_.in && request_.out && tensors.in_place;
+  check_in_place();
+  if (request_.columns) tensors.out = check_columns();
   check_counts();
-  ccl::CallTensors tensors{call_, in_.argument, out(), group_.size(), member_};
   CallOrder& order = this->order();
-  const std::size_t number = order.enter(rank_, text(), placed(tensors.in_place_everywhere()));
-  const ProcessGroup::Chosen chosen = group_.algorithm_for(tensors, bytes_);
-  return {order, number, std::move(tensors), chosen};
+  const CallOrder::Place place = order.enter(rank_, text(), placed(tensors.in_place_everywhere()));
+  const ProcessGroup::Chosen chosen = group_.algorithm_for(tensors, bytes_, *place.agreed);
+  return {order, place.number, std::move(tensors), chosen};
 }
 
 void Call::prepare() {

@@ -89,6 +89,9 @@ Handle Context::recv_async(const Tensor& tensor, int from, const Group& group) {
 Handle Context::shift_async(const Tensor& in, const Tensor& out, int distance, const Group& group) {
   const ProcessGroup& members = group.get() != nullptr ? *group.get() : runtime_.groups.default_group("shift");
   const int p = members.size(), own = members.group_rank(rank_);
+  if (own < 0) {
+    throw std::invalid_argument(fmt::format("shift: rank {} is not a member of process group {}", rank_, members.id()));
+  }
   const int by = (distance % p + p) % p;
   return collective({transfer((own + by) % p, (own - by + p) % p), in, out, group, {}, by});
 }

@@ -101,18 +101,19 @@ constexpr std::uint16_t kFirstCubeGroup = 0x8000;
 }  // namespace
 
 const Groups::CubeQueues& Groups::cube_queues(int rank, int sip, std::uint16_t stream) {
+  const auto known = cube_groups_.find({sip, stream});
+  if (known != cube_groups_.end()) return known->second;
   const auto next = static_cast<std::uint16_t>(kFirstCubeGroup + cube_groups_.size());
-  const auto [found, fresh] = cube_groups_.emplace(std::pair(sip, stream), CubeQueues{next, nullptr});
-  if (!fresh) return found->second;
   const auto number = static_cast<std::uint16_t>(sip);
   ccl::GroupQueues queues(runtime_.map, {next, {number}, ccl::queue_shape(runtime_.map)}, rings_);
   const ccl::SipShape alone;  // a ring of one SIP
   SfrWriteMessage rows{queues.rows(queues.add(alone, {ccl::kLocalPeers | ccl::kCubeGrid}), 0)};
+  CubeQueues& made = cube_groups_.emplace(std::pair(sip, stream), CubeQueues{next, nullptr}).first->second;
   reserve_rings({number});
   if (!rows.entries.empty()) {
-    found->second.installed = runtime_.messages.submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");
+    made.installed = runtime_.messages.submit(std::move(rows), rank, sip, stream, {}, "queues of cubes");
   }
-  return found->second;
+  return made;
 }
 
 void Groups::install_tables(ProcessGroup& group, std::size_t algorithm, int rank) {

@@ -61,18 +61,19 @@ ProcessGroup::ProcessGroup(std::uint16_t id, const ProcessGroupOptions& options,
     throw std::invalid_argument(fmt::format("init_process_group: directions is {:#x}: bits of {:#x} have a meaning",
                                             options.directions, ccl::kAllDirections));
   }
-  if (options.directions != 0) own_queues_ = queues_->add(ccl::sip_shape(map, queues_->group()), {options.directions});
   if (algorithm_ == kAuto) {
     chooser().check_loaded();
   } else {
     named_ =
         std::make_shared<const ccl::GroupAlgorithm>(registry_->load(algorithm_, options.parameters, size()), *calls_);
-    use(named_);
   }
+  if (options.directions != 0) own_queues_ = queues_->add(ccl::sip_shape(map, queues_->group()), {options.directions});
+  if (named_) use(named_);
 }
 
 ccl::Chooser& ProcessGroup::chooser() {
-  if (!chooser_) chooser_.emplace(*registry_, calls_, queues_, options_.parameters, named_);
+  const Parameters parameters = named_ ? Parameters() : options_.parameters;  // those are of the named one
+  if (!chooser_) chooser_.emplace(*registry_, calls_, queues_, parameters, named_);
   return *chooser_;
 }
 
@@ -85,15 +86,18 @@ std::size_t ProcessGroup::use(const std::shared_ptr<const ccl::GroupAlgorithm>& 
   return algorithms_.size() - 1;
 }
 
-ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes) {
+ProcessGroup::Chosen ProcessGroup::algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes,
+                                                 Agreement& agreed) {
   const CollectiveCall& call = tensors.call;
   const std::shared_ptr<ccl::BoundCall> bound = calls_->bind(tensors);
   // A schedule is for all ranks, and its queues join neighbours, and many kernels serve no transfers: what two ranks do
   // is chosen as if none were named.
   if (named_ && (!tensors.is_transfer() || (named_->serves(call.op) && named_->kind() != ccl::AlgorithmKind::schedule)))
     return {use(named_, bound.get()), bound, nullptr};
-  const std::shared_ptr<const ccl::Choice> choice = chooser().choose(*bound, bytes);
-  return {use(choice->candidates.front().algorithm, bound.get()), bound, choice};
+  // Meanwhile there may be more queues, and what was bound for the others forgotten.
+  if (agreed.choice) bound->choice = agreed.choice;
+  agreed.choice = chooser().choose(*bound, bytes);
+  return {use(agreed.choice->candidates.front().algorithm, bound.get()), bound, agreed.choice};
 }
 
 const std::string& ProcessGroup::algorithm_name() const {

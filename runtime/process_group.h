@@ -52,7 +52,7 @@ class ProcessGroup {
   };
   /// The algorithm for a call of size `bytes`, as nccl-tests counts it: the one asked for, or what `auto` chooses; the
   /// same on every member, of which `tensors.rank` is the one that calls. Throws ccl::Error if there is none.
-  Chosen algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes);
+  Chosen algorithm_for(const ccl::CallTensors& tensors, std::uint64_t bytes, Agreement& agreed);
   std::size_t algorithms() const { return algorithms_.size(); }  ///< in use so far
   /// Of the last one that came into use; "auto" before there is any.
   const std::string& algorithm_name() const;

@@ -44,15 +44,17 @@ std::pair<int, int> schedule_ends(const CollectiveCall& call, int ranks, int ran
 }  // namespace
 
 CallTensors::CallTensors(CollectiveCall the_call, TensorArg the_in, TensorArg the_out, int ranks, int the_rank)
-    : call(std::move(the_call)), in(std::move(the_in)), out(std::move(the_out)), rank(the_rank) {
+    : call(std::move(the_call)),
+      in(std::move(the_in)),
+      out(std::move(the_out)),
+      rank(the_rank),
+      in_place(in.base == out.base && alike(in, out)) {
   std::tie(root, peer) = schedule_ends(call, ranks, rank);
 }
 
 bool CallTensors::is_transfer() const { return call.op == CollectiveOp::send_recv && root >= 0; }
 
-bool CallTensors::in_place() const { return in.base == out.base && alike(in, out); }
-
-bool CallTensors::in_place_everywhere() const { return !rooted(call.op) && in_place(); }
+bool CallTensors::in_place_everywhere() const { return !rooted(call.op) && in_place; }
 
 CallBinder::CallBinder(const MachineMap& map, const Group& group, Scope scope)
     : map_(map),

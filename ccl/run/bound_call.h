@@ -32,9 +32,10 @@ struct CallTensors {
 
   /// `ranks`: of the group. Throws Error if a send_recv has no such ends.
   CallTensors(CollectiveCall call, LaunchMessage::TensorArg in, LaunchMessage::TensorArg out, int ranks, int rank = 0);
-  bool in_place() const;             ///< in and out are one, on this rank
-  bool in_place_everywhere() const;  ///< on all ranks: with a root each may do as it likes
-  bool is_transfer() const;          ///< of two ranks, and no other
+  bool in_place;  ///< in and out are one, on this rank
+  /// On all ranks: with a root each may do as it likes.
+  bool in_place_everywhere() const;
+  bool is_transfer() const;  ///< of two ranks, and no other
 };
 
 /// What calls of one shape launch on one rank: all that bases, data type and reduction do not change.

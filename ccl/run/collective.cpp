@@ -120,7 +120,7 @@ Collective::Launch Collective::bind(const CallTensors& tensors, BoundCall& bound
   call.parameters[kSlotsKey] = group().queue.slots;
   call.parameters[kSlotBytesKey] = group().queue.slot_bytes;
   if (bound.algorithm != name()) bound.use(name(), {});
-  const std::pair key(tensors.rank, tensors.in_place());
+  const std::pair key(tensors.rank, tensors.in_place);
   auto known = bound.prepared.find(key);
   if (known == bound.prepared.end()) known = bound.prepared.emplace(key, impl_->prepare(tensors, bound)).first;
   const PreparedCall& prepared = known->second;
@@ -146,7 +146,7 @@ PreparedCall Collective::Impl::prepare(const CallTensors& tensors, BoundCall& bo
     case AlgorithmKind::kernel:
       break;
   }
-  if (!tensors.in_place()) throw Error(fmt::format("algorithm '{}' works in place only", algorithm->name()));
+  if (!tensors.in_place) throw Error(fmt::format("algorithm '{}' works in place only", algorithm->name()));
   return prepare_kernel(tensors);
 }
 

@@ -138,10 +138,6 @@ std::vector<PeCoord> GroupQueues::members(int rank) const {
   return map_.pes(group_.sips.at(at));
 }
 
-void GroupQueues::add_pair(PeCoord self, const Pair& pair) {
-  if (map_.has(pair.peer) && find(self, pair.direction) == nullptr) pairs_[self].push_back(pair);
-}
-
 const GroupQueues::Pair* GroupQueues::find(PeCoord pe, Direction direction) const {
   const auto of_pe = pairs_.find(pe);
   if (of_pe == pairs_.end()) return nullptr;
@@ -164,7 +160,12 @@ Direction GroupQueues::direction(NodeLevel level, int nodes_per_rank, std::int32
   }
   const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
   const int first = level == NodeLevel::pe ? ranks + ranks * cubes : ranks;
-  return Direction::global(static_cast<unsigned>(first + rank * cubes * pes + b));
+  const std::int64_t number = first + std::int64_t{rank} * cubes * pes + b;
+  if (number >= Direction::kGlobals) {
+    throw Error(fmt::format("is for machines of at most {} ranks, cubes and PEs: queues have no more numbers",
+                            Direction::kGlobals));
+  }
+  return Direction::global(static_cast<unsigned>(number));
 }
 
 bool GroupQueues::surely_fit(const QueueNeeds& needs) const {
@@ -185,29 +186,48 @@ RingMemory GroupQueues::memory_of(PeCoord pe, bool sparing) const {
 }
 
 GroupQueues::Added GroupQueues::add(const SipShape& shape, const QueueNeeds& needs) {
-  const Added added = put(shape, needs);
-  number(added);
+  Missing more = missing(shape, needs);
+  check_room(more, needs.sparing);
+  Added added;
+  for (auto& [pe, pairs] : more) {
+    const auto first = static_cast<std::uint32_t>(pairs_[pe].size());
+    std::uint16_t ring = rings_.take(pe, static_cast<std::uint16_t>(pairs.size()), group_.queue, memory_of(pe, false));
+    for (Pair& pair : pairs) {
+      pair.ring = ring++;
+      pairs_[pe].push_back(pair);
+    }
+    added[pe] = {first, first + static_cast<std::uint32_t>(pairs.size())};
+  }
   return added;
 }
 
-void GroupQueues::check(const SipShape& shape, const QueueNeeds& needs) {
-  if (!surely_fit(needs)) take_back(put(shape, needs));
+void GroupQueues::check(const SipShape& shape, const QueueNeeds& needs) const {
+  if (!surely_fit(needs)) check_room(missing(shape, needs), needs.sparing);
 }
 
-/// Pairs that have no rings yet. If these do not fit, none was put there.
-GroupQueues::Added GroupQueues::put(const SipShape& shape, const QueueNeeds& needs) {
-  Added added;
+void GroupQueues::check_room(const Missing& more, bool sparing) const {
+  for (const auto& [pe, pairs] : more)
+    rings_.check(pe, static_cast<std::uint16_t>(pairs.size()), group_.queue, memory_of(pe, sparing));
+}
+
+GroupQueues::Missing GroupQueues::missing(const SipShape& shape, const QueueNeeds& needs) const {
+  Missing more;
+  const auto add = [&](PeCoord self, const Pair& pair) {
+    if (!map_.has(pair.peer) || find(self, pair.direction) != nullptr) return;
+    std::vector<Pair>& pairs = more[self];
+    const auto same = [&](const Pair& other) { return other.direction == pair.direction; };
+    if (std::none_of(pairs.begin(), pairs.end(), same)) pairs.push_back(pair);
+  };
   const int ranks = static_cast<int>(group_.sips.size()), cubes = map_.cubes_per_sip();
   for (int rank = 0; rank < ranks; ++rank) {
     for (const PeCoord pe : members(rank)) {
-      added[pe].first = static_cast<std::uint32_t>(pairs_[pe].size());
-      for (const Pair& pair : wanted(shape, needs.directions, rank, pe.cube, pe.pe)) add_pair(pe, pair);
+      for (const Pair& pair : wanted(shape, needs.directions, rank, pe.cube, pe.pe)) add(pe, pair);
     }
   }
   const auto join = [&](PeCoord a, PeCoord b, Direction forth, Direction back) {
     if (!map_.has(a) || !map_.has(b)) return;
-    add_pair(a, {forth, b, back});
-    add_pair(b, {back, a, forth});
+    add(a, {forth, b, back});
+    add(b, {back, a, forth});
   };
   const auto join_all = [&](NodeLevel level, int nodes, std::int32_t a, std::int32_t b) {
     const Direction forth = direction(level, nodes, a, b), back = direction(level, nodes, b, a);
@@ -233,30 +253,7 @@ GroupQueues::Added GroupQueues::put(const SipShape& shape, const QueueNeeds& nee
   for (const auto& [a, b] : needs.links.ranks) join_all(NodeLevel::rank, 1, a, b);
   for (const auto& [a, b] : needs.links.cubes) join_all(NodeLevel::cube, cubes, a, b);
   for (const auto& [a, b] : needs.links.pes) join_all(NodeLevel::pe, cubes * map_.pes_per_cube, a, b);
-  try {
-    for (auto& [pe, range] : added) {
-      range.second = static_cast<std::uint32_t>(pairs_[pe].size());
-      const auto more = static_cast<std::uint16_t>(range.second - range.first);
-      if (more > 0) rings_.check(pe, more, group_.queue, memory_of(pe, needs.sparing));
-    }
-  } catch (const Error&) {
-    take_back(added);
-    throw;
-  }
-  return added;
-}
-
-void GroupQueues::take_back(const Added& added) {
-  for (const auto& [pe, range] : added) pairs_[pe].resize(range.first);
-}
-
-/// Gives the pairs that were put there their rings.
-void GroupQueues::number(const Added& added) {
-  for (const auto& [pe, range] : added) {
-    const auto count = static_cast<std::uint16_t>(range.second - range.first);
-    std::uint16_t ring = rings_.take(pe, count, group_.queue, memory_of(pe, false));
-    for (std::uint32_t i = range.first; i < range.second; ++i) pairs_[pe][i].ring = ring++;
-  }
+  return more;
 }
 
 PhysicalAddress GroupQueues::ring_base(PeCoord pe, std::uint16_t ring) const {
@@ -269,7 +266,9 @@ PhysicalAddress GroupQueues::ring_base(PeCoord pe, std::uint16_t ring) const {
 std::vector<NeighbourEntry> GroupQueues::rows(const Added& added, int rank) const {
   std::vector<NeighbourEntry> entries;
   for (const PeCoord self : members(rank)) {
-    const auto& [first, last] = added.at(self);
+    const auto found = added.find(self);
+    if (found == added.end()) continue;
+    const auto& [first, last] = found->second;
     for (std::uint32_t i = first; i < last; ++i) {
       const Pair& pair = pairs_.at(self)[i];
       const Pair* other = find(pair.peer, pair.back);

@@ -54,7 +54,7 @@ class GroupQueues {
   /// Adds what is missing. Throws Error, and adds nothing, if the rings do not fit beside those that are there.
   Added add(const SipShape& shape, const QueueNeeds& needs);
   /// Throws the Error that add() would, and adds nothing.
-  void check(const SipShape& shape, const QueueNeeds& needs);
+  void check(const SipShape& shape, const QueueNeeds& needs) const;
   /// Those rows of one rank's SIP, in (cube, pe, ring) order.
   std::vector<NeighbourEntry> rows(const Added& added, int rank) const;
 
@@ -73,13 +73,13 @@ class GroupQueues {
   using Wanted = std::vector<Pair>;
   std::vector<PeCoord> members(int rank) const;  // a SIP's PEs, or the one PE that the rank is
   Wanted wanted(const SipShape& shape, std::uint32_t directions, int rank, std::uint16_t cube, std::uint16_t pe) const;
-  void add_pair(PeCoord self, const Pair& pair);
   /// Fit for certain, which is soon known: by their number at most.
   bool surely_fit(const QueueNeeds& needs) const;
   RingMemory memory_of(PeCoord pe, bool sparing) const;
-  Added put(const SipShape& shape, const QueueNeeds& needs);
-  void take_back(const Added& added);
-  void number(const Added& added);
+  using Missing = std::map<PeCoord, std::vector<Pair>>;
+  /// Pairs that are needed and are not there.
+  Missing missing(const SipShape& shape, const QueueNeeds& needs) const;
+  void check_room(const Missing& more, bool sparing) const;
   const Pair* find(PeCoord pe, Direction direction) const;
   PhysicalAddress ring_base(PeCoord pe, std::uint16_t ring) const;
 

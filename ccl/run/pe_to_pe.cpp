@@ -234,7 +234,7 @@ PeToPeCall PeToPeBinder::bind(const CallTensors& tensors, BoundCall& bound) cons
       add(m.to, PeStep::Kind::sum, m, 0, 0, std::move(directions));
     }
   } else if (!rooted(tensors.call.op) || rank == tensors.call.root) {
-    const bool in_place = tensors.in_place();
+    const bool in_place = tensors.in_place;
     for (const PeMessage& m : call.messages->between(rank, rank)) {
       const bool lies = in_place && m.parts.size() == 1 && m.parts.front().offset == m.offset;
       if (!lies) add(m.from, PeStep::Kind::keep, m, 0, 0, {});

@@ -111,7 +111,7 @@ RankCall ScheduleBinder::bind(const CallTensors& tensors, BoundCall& bound) cons
   const int rank = tensors.rank;
   RankCall mine;
   mine.plan = bound.ready;
-  mine.in_place = tensors.in_place();
+  mine.in_place = tensors.in_place;
   const CallMaps& maps = *mine.plan->maps;
   if (maps.elements == 0) return mine;
   mine.first_node = rank * maps.nodes_per_rank();

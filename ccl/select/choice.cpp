@@ -31,7 +31,7 @@ Chooser::Chooser(const Registry& registry, std::shared_ptr<CallBinder> calls, st
       calls_(std::move(calls)),
       queues_(std::move(queues)),
       contenders_(contenders(registry, parameters, *calls_, named, problems_)),
-      measured_so_(parameters.empty()) {
+      tuned_(tuned_times(registry, *calls_, parameters.empty())) {
   estimates_[AlgorithmKind::schedule] = plan_times();
   estimates_[AlgorithmKind::pe_to_pe] = message_times(*calls_);
 }
@@ -44,7 +44,6 @@ std::shared_ptr<const Choice> Chooser::choose(BoundCall& call, std::uint64_t byt
 Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
   Choice choice;
   TimeQuery query{call, bytes};
-  const std::unique_ptr<TimeSource> tuned = tuned_times(registry_, *calls_, call, measured_so_);
   for (const Contender& contender : contenders_) {
     Candidate& candidate = choice.candidates.emplace_back();
     candidate.name = contender.name;
@@ -53,7 +52,7 @@ Choice Chooser::decide(BoundCall& call, std::uint64_t bytes) {
     if (!candidate.unfit.empty()) continue;
     candidate.unfit = attempt(contender.name, [&] {
       queues_->check(contender.algorithm->sips(), contender.algorithm->needs_of(call));
-      tuned->predict(*contender.algorithm, query, candidate);
+      tuned_->predict(*contender.algorithm, query, candidate);
       const auto estimate = estimates_.find(contender.algorithm->kind());
       if (!candidate.known && estimate != estimates_.end())
         estimate->second->predict(*contender.algorithm, query, candidate);
@@ -77,7 +76,6 @@ std::string Chooser::unfit(const Contender& contender, const BoundCall& call) co
   if (!contender.algorithm) return contender.unfit;
   const CollectiveOp op = call.tensors.call.op;
   if (!contender.algorithm->serves(op)) return fmt::format("does not serve {}", to_string(op));
-  if (!contender.unfit.empty()) return contender.unfit;
   const std::shared_ptr<const Schedule>& file = contender.algorithm->entry().schedule;
   if (file && file->custom) return "is custom: it does what its file says, where it is named";
   if (contender.algorithm->kind() != AlgorithmKind::kernel) return call.refusal;

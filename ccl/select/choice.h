@@ -50,7 +50,7 @@ class Chooser {
   const std::shared_ptr<GroupQueues> queues_;
   Problems problems_;
   std::vector<Contender> contenders_;
-  const bool measured_so_;  ///< with the parameters of ccl.yaml, as its tuned times
+  const std::unique_ptr<TimeSource> tuned_;
   std::map<AlgorithmKind, std::unique_ptr<TimeSource>> estimates_;  ///< of kernels nothing is known
 };
 

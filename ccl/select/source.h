@@ -28,10 +28,8 @@ class TimeSource {
 
 // What they are given outlives them.
 
-/// Measured times of calls like one: those of ccl.yaml, else those that ship. `measured_so`: with the parameters of
-/// ccl.yaml.
-std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls, const BoundCall& call,
-                                        bool measured_so);
+/// Measured times: those of ccl.yaml, if its parameters hold (`measured_so`), else those that ship.
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls, bool measured_so);
 /// Of schedules: what estimate() makes of their plan.
 std::unique_ptr<TimeSource> plan_times();
 /// Of calls that run PE to PE: the latency of the farthest message (load, way, store), and what the busiest of the PEs,

@@ -31,19 +31,15 @@ bool lies_as_measured(const CallTensors& tensors, const MachineMap& map) {
 
 class TunedTimes final : public TimeSource {
  public:
-  TunedTimes(const Registry& registry, const CallBinder& calls, const BoundCall& call, bool measured_so) {
-    const MachineMap& map = calls.map();
-    const bool whole = calls.group().sips.size() == map.sips && !calls.group().ranks_are_pes();
-    if (!whole || !lies_as_measured(call.tensors, map)) return;
-    const std::string machine = machine_key(map);
-    const CollectiveOp op = call.tensors.call.op;
-    if (measured_so) own_ = registry.tuned().find(machine, op, calls.scope());
-    shipped_ = TunedTable::shipped(machine).find(machine, op, calls.scope());
-  }
+  TunedTimes(const Registry& registry, const CallBinder& calls, bool measured_so)
+      : registry_(registry),
+        map_(calls.map()),
+        scope_(calls.scope()),
+        whole_(calls.group().sips.size() == map_.sips && !calls.group().ranks_are_pes()),
+        measured_so_(measured_so) {}
 
   void predict(const GroupAlgorithm& algorithm, const TimeQuery& query, Candidate& candidate) override {
-    const TunedTable::Row* row = own_;
-    if (row == nullptr && algorithm.entry().is_as_shipped()) row = shipped_;
+    const TunedTable::Row* row = row_of(algorithm, query.call.tensors);
     if (row == nullptr) return;
     const std::optional<double> ns = TunedTable::ns(*row, algorithm.name(), query.bytes);
     if (!ns) return;
@@ -52,15 +48,28 @@ class TunedTimes final : public TimeSource {
   }
 
  private:
-  const TunedTable::Row* own_ = nullptr;      ///< of ccl.yaml
-  const TunedTable::Row* shipped_ = nullptr;  ///< of those that ship
+  const TunedTable::Row* row_of(const GroupAlgorithm& algorithm, const CallTensors& tensors) {
+    const bool shipped = algorithm.entry().is_as_shipped();
+    if (!whole_ || (!measured_so_ && !shipped) || !lies_as_measured(tensors, map_)) return nullptr;
+    if (machine_.empty()) machine_ = machine_key(map_);
+    if (measured_so_) {
+      if (const auto* own = registry_.tuned().find(machine_, tensors.call.op, scope_)) return own;
+    }
+    return shipped ? TunedTable::shipped(machine_).find(machine_, tensors.call.op, scope_) : nullptr;
+  }
+
+  const Registry& registry_;
+  const MachineMap& map_;
+  const Scope scope_;
+  const bool whole_;        ///< the group: tables are of all SIPs
+  const bool measured_so_;  ///< with the parameters of ccl.yaml
+  std::string machine_;     ///< in tuned tables, once it has been asked for
 };
 
 }  // namespace
 
-std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls, const BoundCall& call,
-                                        bool measured_so) {
-  return std::make_unique<TunedTimes>(registry, calls, call, measured_so);
+std::unique_ptr<TimeSource> tuned_times(const Registry& registry, const CallBinder& calls, bool measured_so) {
+  return std::make_unique<TunedTimes>(registry, calls, measured_so);
 }
 
 }  // namespace kernbench::ccl

@@ -290,6 +290,18 @@ TEST(Collective, RefusesUnequalTilesAndRingsThatDoNotFit) {
             "smaller ones");
 }
 
+TEST(Collective, QueuesHaveNumbersForSoManyPartnersOnly) {
+  const MachineMap map = make_map(SipTopology::ring_1d, 400, 0, 0, 4, 4, 8);
+  ccl::Group group;
+  for (std::uint16_t sip = 0; sip < map.sips; ++sip) group.sips.push_back(sip);
+  ccl::RingNumbers rings;
+  const ccl::GroupQueues queues(map, group, rings);
+  EXPECT_EQ(queues.direction(ccl::NodeLevel::pe, 128, 0, 300 * 128 + 1),
+            Direction::global(400 + 400 * 16 + 300 * 128 + 1));
+  EXPECT_EQ(thrown_by([&] { queues.direction(ccl::NodeLevel::pe, 128, 0, 399 * 128 + 1); }),
+            "is for machines of at most 49152 ranks, cubes and PEs: queues have no more numbers");
+}
+
 TEST(Collective, PlacesRingsInTheMemoryThatTheMachineNames) {
   MachineMap map = make_map(SipTopology::ring_1d, 2, 0, 0, 2, 1, 4);
   map.hbm_slice.bytes = 1 << 20;

@@ -4,9 +4,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
+#include <set>
 
 #include "ccl/contract/contract.h"
+#include "ccl/select/choice.h"
 #include "tests/runtime/machine_run.h"
 
 namespace kernbench::testing {
@@ -299,6 +302,53 @@ TEST(EmptyHandles, EveryCallSaysWhichItWas) {
     EXPECT_THROW(call(), std::invalid_argument) << text;
     EXPECT_THAT(failure_of(call), HasSubstr(text));
   }
+}
+
+/// What two ranks do is chosen as if no algorithm were named: its parameters say nothing of others.
+TEST(Auto, TransfersOfANamedGroupKnowNoParameters) {
+  MachineRun host(machine_of(2, 1, 1));
+  host.runtime.spawn(
+      [](Context& ctx) {
+        ProcessGroupOptions options;
+        options.algorithm = "ring";
+        options.parameters = {{"chunk_bytes", 64}};
+        ctx.init_process_group(options);
+        const Tensor tensor = ctx.full(ctx.rank(), {1, 8}, DType::i32, {}, "t");
+        const Handle call = ctx.rank() == 0 ? ctx.send_async(tensor, 1) : ctx.recv_async(tensor, 0);
+        ctx.wait(call);
+        for (const ccl::Candidate& candidate : call.choice()->candidates) {
+          EXPECT_THAT(candidate.unfit, ::testing::Not(HasSubstr("parameter"))) << candidate.name;
+        }
+      },
+      std::tuple<>(), 2);
+}
+
+/// What has room changes with the queues of other calls, and what was bound first is forgotten after some.
+TEST(Auto, AllMembersTakeWhatTheFirstOneChose) {
+  constexpr int kRanks = 4, kCalls = 20;
+  topology::SystemSpec spec = machine_of(kRanks, 1, 1);
+  spec.topology = SipTopology::fully_connected;
+  spec.cube.pe.tcm.bytes = 4 * 4 * 4096;  // four rings: three do not fit half of them, but lie there from call 0 on
+  std::array<std::multiset<std::string>, kCalls> chosen;
+  MachineRun host(spec);
+  host.runtime.spawn(
+      [&](Context& ctx) {
+        ctx.init_process_group();
+        std::vector<std::pair<Tensor, Tensor>> tensors;
+        for (std::int64_t count = 1; count <= kCalls; ++count) {
+          tensors.emplace_back(ctx.full(ctx.rank(), {1, count}, DType::i32, {}, "in"),
+                               ctx.full(-1, {1, kRanks * count}, DType::i32, {}, "out"));
+        }
+        std::vector<Handle> calls;
+        for (const auto& [in, out] : tensors) calls.push_back(ctx.all_gather_async(in, out));
+        for (std::size_t i = 0; i < kCalls; ++i) {
+          ctx.wait(calls[i]);
+          chosen[i].insert(calls[i].choice()->algorithm);
+        }
+      },
+      std::tuple<>(), kRanks);
+  EXPECT_EQ(chosen[0].count("direct"), 4U);
+  for (std::size_t i = 1; i < kCalls; ++i) EXPECT_EQ(chosen[i].count("point_to_point"), 4U) << i;
 }
 
 }  // namespace
