@@ -291,20 +291,16 @@ Plan plan_direct(const char* algorithm, const PlanRequest& request) {
       message_limit(request, std::max(std::min(request.slot_bytes, quarter), static_cast<std::int64_t>(kLeastPiece)));
   const Cut cut = cut_pieces(part, limit, kMostBlocks / std::max(blocks, 1));
   const double message = part / (cut.pieces * static_cast<double>(cut.rounds));
-  const auto build = [&](int lambda, int variants) {
-    return direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, lambda, ports,
-                           variants);
-  };
-  Plan plan = plan_with(algorithm, request, choose_lambda(request, request.sip, message), cut.rounds,
-                        [&](int lambda) { return build(lambda, 1); });
-  const int outstanding = most_outstanding(request, part, message);
-  if (!parts || outstanding == 0) return plan;
-  // The lanes together hide the latency, by sending at different times.
-  auto limited = std::make_shared<Schedule>(build(0, std::min(request.ranks - 1, kMostVariants)));
-  limited->algorithm = algorithm;
-  limited->outstanding = outstanding;
-  plan.schedule = std::move(limited);
-  return plan;
+  const int outstanding = parts ? most_outstanding(request, part, message) : 0;
+  // Where it is limited, the lanes together hide the latency, by sending at different times.
+  const int lambda = outstanding > 0 ? 0 : choose_lambda(request, request.sip, message);
+  const int variants = outstanding > 0 ? std::min(request.ranks - 1, kMostVariants) : 1;
+  return plan_with(algorithm, request, lambda, cut.rounds, [&](int l) {
+    Schedule schedule =
+        direct_schedule({request.op, request.root, request.peer}, request.ranks, cut.pieces, l, ports, variants);
+    schedule.outstanding = outstanding;
+    return schedule;
+  });
 }
 
 namespace {
