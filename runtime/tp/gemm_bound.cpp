@@ -179,7 +179,7 @@ GemmBound gemm_bound(const MachineMap& map, const GemmOperands& operands, const 
   const double of_a = static_cast<double>(m) / static_cast<double>(operands.a.shape().rows);
   const std::vector<Moved> read{{operands.a, of_a}, {operands.b}};
   std::vector<Moved> moved = read;
-  moved.push_back({operands.c});
+  moved.push_back({operands.c, 1, 1});
   if (operands.residual) moved.push_back({operands.residual});
   bound.memory = least_memory_time(map, moved, &bound.bytes);
   bound.ucie = least_ucie_time(map, operands);

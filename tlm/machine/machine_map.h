@@ -56,11 +56,12 @@ struct PeEngines {
   Ps dma_setup = 0;                                ///< per op
   std::uint64_t dma_bytes = 16'384;                ///< of loads under way, and of stores
   std::uint64_t math_hz = 1'600'000'000;
-  std::uint32_t math_lanes = 128;         ///< elements of up to 32 bits per cycle
-  std::uint32_t math_fill = 8;            ///< cycles before the first
-  Ps hbm_hit = 33'750;                    ///< a read of an open row, until its data leave
-  std::uint64_t hbm_write_queue = 8'192;  ///< bytes of its slice that wait to be written
-  std::uint32_t kernel_contexts = 2;      ///< launches that share the PE's TCM equally
+  std::uint32_t math_lanes = 128;  ///< elements of up to 32 bits per cycle
+  std::uint32_t math_fill = 8;     ///< cycles before the first
+  Ps hbm_hit = 33'750;             ///< a read of an open row, until its data leave
+  std::uint64_t hbm_write_queue =
+      8'192;                          ///< B of its slice not yet written: in queues, and a burst a bank behind its ACT
+  std::uint32_t kernel_contexts = 2;  ///< launches that share the PE's TCM equally
   std::uint64_t gemm_hz = 1'600'000'000;
   std::uint32_t gemm_rows = 32, gemm_cols = 32;            ///< cells of the array
   bool weights_stay = false;                               ///< weight stationary; otherwise outputs stay in the array

@@ -170,8 +170,8 @@ PeEngines engines_of(const HbmConfig& hbm, std::uint32_t slices, const PeConfig&
   engines.math_fill = pe.math.pipeline_cycles;
   const Clock ck(hbm.ck_hz);
   engines.hbm_hit = hbm.controller_latency + ck.at(hbm.timing.t_cl + hbm.timing.t_dqsck + hbm.burst_ck);
-  engines.hbm_write_queue =
-      std::uint64_t{hbm.queue_places_of_pseudo_channel()} * hbm.burst_bytes * (hbm.total_pseudo_channels() / slices);
+  const std::uint64_t waiting = hbm.queue_places_of_pseudo_channel() + hbm.channel_banks() / hbm.pseudo_channels;
+  engines.hbm_write_queue = waiting * hbm.burst_bytes * (hbm.total_pseudo_channels() / slices);
   engines.kernel_contexts = pe.cpu.kernel_contexts;
   engines.gemm_hz = pe.gemm.clock_hz;
   engines.gemm_rows = pe.gemm.rows;
