@@ -241,9 +241,9 @@ TransformerTensors Transformer::place(std::int64_t length, bool logits) const {
   if (!gives_logits() || !logits) return tensors;
   const std::int64_t rows = options_.last_logits ? batch_ : batch_ * length;
   if (options_.last_logits && length > 1) tensors.last = norm_->place(rows);
-  if (options_.sequence_parallel && options_.last_logits) tensors.gathered = norm_->place(batch_ * length);
-  const bool own_rows = options_.sequence_parallel && !options_.last_logits;
-  tensors.normalised = norm_->place(own_rows ? rows / state_.tensor_model_parallel_world_size() : rows);
+  const bool own_rows = options_.sequence_parallel;
+  if (own_rows && options_.last_logits) tensors.gathered = norm_->place(batch_ * length);
+  tensors.normalised = norm_->place(own_rows ? batch_ * length / state_.tensor_model_parallel_world_size() : rows);
   tensors.logits = output_->place(rows);
   return tensors;
 }
@@ -252,8 +252,8 @@ void Transformer::prepare(const TransformerTensors& tensors) const {
   if (embeds()) embedding_->prepare(tensors.embedded);
   for (std::size_t i = 0; i < layers_.size(); ++i) layers_[i].prepare(tensors.layers[i]);
   if (!tensors.normalised) return;
-  if (tensors.gathered) prepare_gather_from_sequence_region(state_, tensors.layers.back().output(), tensors.gathered);
-  output_->prepare(tensors.normalised, tensors.logits);
+  if (tensors.gathered) prepare_gather_from_sequence_region(state_, tensors.normalised, tensors.gathered);
+  output_->prepare(tensors.output_input(), tensors.logits);
 }
 
 void Transformer::truncate(std::int64_t length) {
@@ -311,13 +311,19 @@ Tensor Transformer::dense(std::size_t number, const Tensor& x, const Transformer
 
 Tensor Transformer::logits(const Tensor& input, const TransformerTensors& tensors) const {
   Pass pass(state_);
-  if (tensors.gathered) gather_from_sequence_region(state_, input, tensors.gathered);
-  const Tensor& x = tensors.gathered ? tensors.gathered : input;
-  if (tensors.last) {
-    pass.add(copy_last_rows(state_.context(), "last", x, x.shape().rows / batch_, tensors.last));
+  const auto copy_last = [&](const Tensor& x) {
+    if (tensors.last) pass.add(copy_last_rows(state_.context(), "last", x, x.shape().rows / batch_, tensors.last));
+  };
+  if (tensors.gathered) {
+    // Normalised rows lie whole on PEs: so they are gathered soonest.
+    norm_->forward(input, tensors.normalised);
+    gather_from_sequence_region(state_, tensors.normalised, tensors.gathered);
+    copy_last(tensors.gathered);
+  } else {
+    copy_last(input);
+    norm_->forward(tensors.last ? tensors.last : input, tensors.normalised);
   }
-  norm_->forward(tensors.last ? tensors.last : x, tensors.normalised);
-  Tensor logits = output_->forward(tensors.normalised, tensors.logits);
+  Tensor logits = output_->forward(tensors.output_input(), tensors.logits);
   pass.end();
   return logits;
 }

@@ -97,10 +97,13 @@ class TransformerLayer {
 struct TransformerTensors {
   ForwardTensors embedded;           ///< of tokens
   std::vector<LayerTensors> layers;  ///< in order
-  Tensor gathered;        ///< of sequence-parallel layers, if logits are of last tokens only: all rows of the result
+  Tensor normalised;                 ///< of the last layer
+  Tensor gathered;        ///< of sequence-parallel layers, if logits are of last tokens only: all rows, normalised
   Tensor last;            ///< the last row of each sequence, if logits are of those only
-  Tensor normalised;      ///< of the last layer
   ForwardTensors logits;  ///< this rank's columns of the padded vocabulary
+
+  /// What the output matrix is multiplied by.
+  const Tensor& output_input() const { return !gathered ? normalised : last ? last : gathered; }
 };
 
 /// Tokens to logits: embedding, layers, norm, output matrix; or layers alone.
