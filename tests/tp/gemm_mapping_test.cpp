@@ -124,7 +124,8 @@ TEST(TpGemmBound, IsTheBestSplitOrTheBytesAndWhatNothingHides) {
         const PeEngines& engines = ctx.map().engines;
         ASSERT_EQ(engines.gemm_rows, 32u);
         EXPECT_EQ(plan.bound.array, Clock(engines.gemm_hz).at(256));
-        const double bytes = (64 * 256 + 256 * 64 + 64 * 64) * 2.0 / 4;
+        ASSERT_GE(engines.hbm_write_queue, 64 * 64 * 2 / 4) << "the result may wait there";
+        const double bytes = (64 * 256 + 256 * 64) * 2.0 / 4;
         EXPECT_NEAR(static_cast<double>(plan.bound.memory),
                     bytes * 1e12 / static_cast<double>(ctx.map().hbm_slice.peak.bytes_per_second()), 1);
         EXPECT_EQ(plan.bound.time,

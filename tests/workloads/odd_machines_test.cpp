@@ -11,6 +11,23 @@
 namespace kernbench {
 namespace {
 
+/// Of a result of half the bytes much still waits to be written when the launch has ended. A run that beats its bound
+/// ends with an error.
+TEST(OddMachines, NoGemmBeatsItsBoundWhereWritesWait) {
+  const Tool tool;
+  for (const auto& [m, n, k, dtype] : {std::tuple("256", "64", "32", "f16"), std::tuple("256", "32", "32", "f16"),
+                                       std::tuple("512", "32", "16", "f16"), std::tuple("512", "64", "16", "f16"),
+                                       std::tuple("512", "32", "4", "f32")}) {
+    for (const char* fidelity : {"fast", "accurate"}) {
+      const auto row = rows_of(tool, {"run", "gemm", "--topology", "minimal", "--m", m, "--n", n, "--k", k, "--dtype",
+                                      dtype, "--data", "off", "--fidelity", fidelity})
+                           .at(0);
+      EXPECT_GT(row["bound_share"].get<double>(), 0.75) << row;
+      EXPECT_LE(row["bound_share"].get<double>(), 1) << row;
+    }
+  }
+}
+
 /// Places of shards are no numbers of cubes where a cube has no PEs.
 TEST(OddMachines, EveryMappingOfAGemmIsRightWhereACubeHasNoPes) {
   const Tool tool;

@@ -43,6 +43,19 @@ Args tiny(const Tool& tool, const Args& more, const std::string& text = kSmallMo
 
 std::int64_t whole_ps(const nlohmann::ordered_json& ns) { return std::llround(ns.get<double>() * 1000); }
 
+/// Gathered before they are normalised, rows lie in columns of few bytes on all PEs: 60 times as long.
+TEST(TpTransformer, SequenceParallelLogitsTakeNoLongerToGatherThanALayer) {
+  const Tool tool;
+  double layer = 0, logits = 0;
+  for (const auto& row : rows_of(tool, tiny(tool, {"--sequence-parallel", "--prompt", "64", "--decode", "0", "--data",
+                                                   "off", "--fidelity", "fast", "--layers", "1"}))) {
+    if (row["layer"] == "layer0") layer = row["collective_ns"];
+    if (row["layer"] == "logits") logits = row["collective_ns"];
+  }
+  EXPECT_GT(logits, 0);
+  EXPECT_LT(logits, layer / 2) << "one of four";
+}
+
 /// Prefill and three decode steps of every rank against the host's model of the whole sequences: every kind of model,
 /// scheduling and type, a context that was there before, layers alone, fewer ranks than SIPs, many rows.
 TEST(TpTransformer, EveryRankAgreesWithTheHostsModel) {
