@@ -226,7 +226,8 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     message.completed = queue.host_now();
     if (CauseLog* log = queue.causes()) {
       const auto* launch = std::get_if<LaunchMessage>(&message.body);
-      log->heard(found->second.cause, launch != nullptr ? launch->kernel.c_str() : nullptr, sip, message.submitted);
+      log->heard(found->second.cause, launch != nullptr ? launch->kernel.c_str() : nullptr, sip, message.submitted,
+                 launch != nullptr ? launch->first_start : 0);
     }
     incomings.erase(found);
     if (observer != nullptr && observer->wants_ops()) observer->op(host_record(message, sip));

@@ -70,7 +70,8 @@ std::map<std::string, Known> known_of(const std::vector<HostTraceEntry>& trace) 
   return all;
 }
 
-/// Critical paths of the launches of one kernel, by what their time went for.
+/// Critical paths of the launches of one kernel, by what their time went for, from the kernel's start on: before it, a
+/// launch stands behind others.
 struct Path {
   struct Part {
     Ps time = 0;
@@ -83,8 +84,8 @@ std::map<std::string, Path> paths_of(const CauseLog& causes) {
   std::map<std::string, Path> all;
   for (const CauseLog::Launch& launch : causes.launches()) {
     Path& path = all[kind_of(launch.kernel)];
-    path.time += launch.completed - launch.submitted;
-    for (const CauseLog::Segment& part : launch.largest) {
+    path.time += launch.completed - launch.started;
+    for (const CauseLog::Segment& part : launch.running) {
       Path::Part& sum = path.parts[part.spent];
       sum.time += part.end;
       sum.places[causes.place_name(part.place)] += part.end;

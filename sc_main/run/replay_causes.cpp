@@ -61,7 +61,7 @@ void ReplayCauses::hears(std::uint64_t message, Work work, int sip) {
       cause = log_.step(part.spent, place_on(part.place, known.sip, sip), at, cause);
     }
   }
-  log_.heard(log_.step(Spent::other, 0, end, cause), nullptr, static_cast<std::uint16_t>(sip), 0);
+  log_.heard(log_.step(Spent::other, 0, end, cause), nullptr, static_cast<std::uint16_t>(sip), 0, 0);
 }
 
 /// The like place of another SIP.

@@ -75,10 +75,10 @@ TEST(CauseLog, AWaitIsForThePlaceButWhereWhatEndedItQueuedOnItsWay) {
   expect_segment(early[0], 40, 50, Spent::wire_wait, 5);
 }
 
-TEST(CauseLog, ALaunchHasWhatItTookSinceItsSubmission) {
+TEST(CauseLog, ALaunchHasWhatItTookSinceItsSubmissionAndSinceItsStart) {
   CauseLog log;
   const Cause cause = log.step(Spent::memory, 3, 250, log.step(Spent::wire, 2, 100, log.step(Spent::host, 1, 40, {})));
-  log.heard(cause, "kernel", 5, 70);
+  log.heard(cause, "kernel", 5, 70, 80);
   ASSERT_EQ(log.launches().size(), 1U);
   const CauseLog::Launch& launch = log.launches().front();
   EXPECT_EQ(launch.kernel, "kernel");
@@ -87,6 +87,9 @@ TEST(CauseLog, ALaunchHasWhatItTookSinceItsSubmission) {
   ASSERT_EQ(launch.largest.size(), 2U);
   expect_segment(launch.largest[0], 0, 150, Spent::memory, 3);
   expect_segment(launch.largest[1], 0, 30, Spent::wire, 2);
+  ASSERT_EQ(launch.running.size(), 2U);
+  expect_segment(launch.running[0], 0, 150, Spent::memory, 3);
+  expect_segment(launch.running[1], 0, 20, Spent::wire, 2);
 }
 
 TEST(CauseLog, OfTheSmallestPartsOnlyThePlaceIsLost) {

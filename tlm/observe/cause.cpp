@@ -91,11 +91,13 @@ std::vector<CauseLog::Segment> CauseLog::largest(const std::vector<Segment>& cha
   return parts;
 }
 
-void CauseLog::heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted) {
+void CauseLog::heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted, Ps started) {
   current = cause;
   if (end_of(cause) >= end_of(host)) host = cause;
   if (kernel == nullptr || launches_seen_++ >= kMostLaunches) return;
-  launches_.push_back({kernel, sip, submitted, end_of(cause), largest(chain(cause, submitted))});
+  const Ps end = end_of(cause), begin = std::clamp(started, submitted, end);
+  launches_.push_back(
+      {kernel, sip, submitted, begin, end, largest(chain(cause, submitted)), largest(chain(cause, begin))});
 }
 
 std::vector<CauseLog::Segment> CauseLog::chain(const Cause& cause, Ps from) const {

@@ -133,13 +133,15 @@ class CauseLog {
   struct Launch {
     std::string kernel;
     std::uint16_t sip = 0;
-    Ps submitted = 0, completed = 0;
+    Ps submitted = 0, started = 0, completed = 0;
     std::vector<Segment> largest;  ///< by (spent, place), most first; begin is 0, end the sum
+    std::vector<Segment> running;  ///< likewise, of what came since its first kernel started
   };
   static constexpr std::size_t kMostLaunches = 1024;
   static constexpr std::size_t kMostParts = 24;
-  /// The host hears of what it submitted at `submitted`: a launch, or of something else (null).
-  void heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted);
+  /// The host hears of what it submitted at `submitted`: a launch, whose first kernel started at `started`, or of
+  /// something else (null).
+  void heard(const Cause& cause, const char* kernel, std::uint16_t sip, Ps submitted, Ps started);
   /// Sums by (spent, place), most first.
   static std::vector<Segment> sums(const std::vector<Segment>& chain);
   /// The kMostParts largest of them, and of the others how much was spent on what, nowhere; as in Launch.
