@@ -127,7 +127,7 @@ void WorkloadCatalogue::add_plugin(const std::string& path) {
   void* symbol = dlsym(library, kSymbol);
   if (symbol == nullptr)
     throw std::invalid_argument(fmt::format("plug-in {} has no symbol '{}'", quote(path), kSymbol));
-  const Plugin* plugin = reinterpret_cast<const Plugin* (*)()>(symbol)();
+  const auto* plugin = call_plugin(path, "kernbench_workload_plugin()", reinterpret_cast<const Plugin* (*)()>(symbol));
   check(plugin, path);
   for (std::size_t i = 0; i < plugin->count; ++i) {
     Entry entry{plugin->factories[i], path};

@@ -337,7 +337,8 @@ TEST(Survival, WhatAPlugInThrowsNamesItAndTheCallWhateverItsType) {
     return outcome;
   };
   EXPECT_EQ(run("").code, 0) << "nothing else is wrong with it";
-  const std::map<std::string, std::string> calls{{"constructor", "its constructor"},
+  const std::map<std::string, std::string> calls{{"entry", "kernbench_workload_plugin()"},
+                                                 {"constructor", "its constructor"},
                                                  {"name", "name()"},
                                                  {"add_options", "add_options()"},
                                                  {"check_options", "check_options()"},

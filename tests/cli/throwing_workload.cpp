@@ -53,5 +53,7 @@ class Throwing final : public Workload {
 }  // namespace
 }  // namespace kernbench
 
-using kernbench::Throwing;
-KERNBENCH_WORKLOAD_PLUGIN(Throwing)
+extern "C" __attribute__((visibility("default"))) const kernbench::Plugin* kernbench_workload_plugin() {
+  kernbench::throw_from("entry");
+  return kernbench::plugin_of<kernbench::Throwing>();
+}
