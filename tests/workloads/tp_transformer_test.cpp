@@ -122,6 +122,13 @@ TEST(TpTransformer, StagesAndDataParallelGroupsGiveTheNumbersOfOneRank) {
   }
 }
 
+TEST(TpTransformer, StagesReadNothingThatNobodyWrote) {
+  const Tool tool;
+  const Outcome outcome = tool(tiny(tool, {"--tp", "2", "--pp", "2", "--debug"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("kernbench/unwritten"), std::string::npos) << outcome.err;
+}
+
 /// Four micro-batches of a sequence each on two stages take five turns where one after the other would take eight. A
 /// turn is bound by latency and takes as long for one sequence.
 TEST(TpTransformer, MicroBatchesAreInSeveralStagesAtOnce) {
