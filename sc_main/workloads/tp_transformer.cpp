@@ -173,7 +173,8 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   }
   run.memory.emplace(run.model, session.map(), host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
                      batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), host.dtype, ends_of_stage());
-  run.memory->check(run.model.name);  // before anything is made that goes by the number of tokens
+  // Before anything is made that goes by the number of tokens.
+  run.memory->check(fmt::format("model '{}'", run.model.name));
   host.context = context_;
   const auto contents = [&](std::uint64_t stream) -> tp::Transformer::Contents {
     return [=, heads = run.model.kv_heads, context = context_, dtype = host.dtype](
@@ -268,7 +269,7 @@ Report TpTransformer::serve(Session& session) const {
     return TpMemory(model, session.map(), layers / pp_, tp_, 0, positions, rows, common_.type(), ends_of_stage());
   };
   const TpMemory memory = memory_for(reach);
-  memory_for(0).check(model.name);  // requests that are too long are named
+  memory_for(0).check(fmt::format("model '{}'", model.name));  // requests that are too long are named
   tp::TransformerOptions options = transformer_options();
   options.moe = moe_run(session);
   options.moe.log.reset();  // it reports steps

@@ -285,6 +285,36 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   EXPECT_THAT(nothing.err, HasSubstr("did you mean 'llama3-8b'?"));
 }
 
+TEST(TpTransformer, WhatDoesNotFitIsToldTheRemedyOfWhatMostOfItIs) {
+  const Tool tool;
+  std::string wide = kSmallModel, wordy = kSmallModel;
+  wide.replace(wide.find("mlp_width: 48"), 13, "mlp_width: 1000000");
+  wordy.replace(wordy.find("vocabulary: 70"), 14, "vocabulary: 1000000");
+  const std::vector<std::tuple<std::string, Args, std::string>> cases{
+      {wide, {}, "weights of the layers: use more SIPs (--tp, --pp) or fewer layers"},
+      {wordy, {}, "embedding and output matrix: use more SIPs (--tp, --pp), or leave both out (--ends 0)"},
+      {wordy,
+       {"--tp", "2", "--pp", "2"},
+       "embedding or output matrix: use more SIPs (--tp), or leave both out (--ends 0)"},
+      {kSmallModel,
+       {"--context", "1000000"},
+       "KV caches: use more SIPs (--tp, --dp, --pp), fewer layers, a smaller --batch or a shorter context (--context, "
+       "--prompt, --decode)"},
+      {kSmallModel,
+       {"--context", "1000000", "--batch", "1", "--layers", "1"},
+       "rotary tables: use a shorter context (--context, --prompt, --decode)"},
+      {kSmallModel,
+       {"--prompt", "100000"},
+       "activations: use more SIPs (--tp, --dp), a shorter --prompt or a smaller --batch"}};
+  for (const auto& [text, more, remedy] : cases) {
+    Args arguments = more;
+    arguments.insert(arguments.end(), {"--data", "off", "--set", "cube.hbm.size=1MiB"});
+    const Outcome outcome = tool(tiny(tool, arguments, text));
+    EXPECT_EQ(outcome.code, 5);
+    EXPECT_THAT(outcome.err, HasSubstr(" B, are " + remedy + "\n"));
+  }
+}
+
 /// Of ranks with like shares of the tokens one looks them up, though each has other tokens.
 TEST(TpTransformer, LookingUpLikeSharesOfTheTokensIsSimulatedOnce) {
   const Tool tool;
