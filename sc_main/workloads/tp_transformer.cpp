@@ -66,8 +66,10 @@ void TpTransformer::check_options() const {
   refusals.from([&] { moe_.check_into(refusals, model_, tp::load_model(model_).mixture()); });
   if (layers_ != kNoLayers) refusals.check_integer("--layers", layers_, 0, 1 << 16);
   refusals.check_integer("--batch", batch_, 1, 1 << 16);
-  refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
-  refusals.check_integer("--decode", decode_, 0, 1 << 20);
+  if (!serving_.asked()) {  // which has limits of its own
+    refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
+    refusals.check_integer("--decode", decode_, 0, 1 << 20);
+  }
   refusals.check_integer("--context", context_, 0, 1 << 24);
   refusals.check_integer("--tp", tp_, 0, 1 << 16);
   refusals.check_integer("--dp", dp_, 1, 1 << 16);

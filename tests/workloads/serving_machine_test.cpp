@@ -132,6 +132,9 @@ TEST(Serving, RefusesAllWrongOptionsInOnePass) {
             "kernbench: error: --requests 3 at --rate 1e-09 take 3e+09 s; give a rate at which they take 1000000 s at "
             "most\nkernbench: error: --most-requests is of --requests FILE; give --requests fewer\n"
             "kernbench: error: --weights are contents, and --requests computes nothing\n");
+  const Outcome large = tool({"run", "tp_transformer", "--topology", "ring8", "--data", "off", "--requests", "10",
+                              "--rate", "1000", "--prompt", "100000000"});
+  EXPECT_EQ(large.err, "kernbench: error: --prompt is 100000000; give an integer from 1 to 1048576\n") << "once";
 }
 
 /// A default is not asked for.
