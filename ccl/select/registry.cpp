@@ -136,7 +136,7 @@ void Registry::read_entry(const std::string& name, const Location& where, const 
   Entry entry{resolve_path(*text, module->where.file), module->where, keys, world_size, n_elem};
   try {  // a file is looked into when it is used
     if (is_builtin(*text)) {
-      parameters_of(entry, *load_module(*text));
+      parameters_of(name, entry, *load_module(*text));
     } else if (std::error_code wrong; !std::filesystem::is_regular_file(entry.module, wrong)) {
       const bool there = std::filesystem::exists(entry.module, wrong);
       problems.add(
@@ -167,7 +167,7 @@ void Registry::read_defaults(const ConfigNode& defaults, std::vector<std::string
   }
 }
 
-Parameters Registry::parameters_of(const Entry& entry, const Algorithm& algorithm) const {
+Parameters Registry::parameters_of(const std::string& name, const Entry& entry, const Algorithm& algorithm) const {
   Parameters values;
   Problems problems;
   std::vector<std::string> valid = kEntryKeys;
@@ -183,7 +183,7 @@ Parameters Registry::parameters_of(const Entry& entry, const Algorithm& algorith
                           : read_integer(*node, parameter->name, range, problems);
     if (read) value = static_cast<std::int64_t>(*read);
   }
-  check_keys(entry.keys, algorithm.name, valid, problems);
+  check_keys(entry.keys, "algorithms." + name, valid, problems);
   problems.throw_if_any();
   return values;
 }
@@ -257,7 +257,7 @@ AlgorithmEntry Registry::load(const std::string& name, const Parameters& overrid
     if (entry.where.file.empty()) throw;
     throw ConfigError(entry.where, error.what());
   }
-  loaded.parameters = parameters_of(entry, *loaded.algorithm);
+  loaded.parameters = parameters_of(name, entry, *loaded.algorithm);
   if (found != entries_.end()) loaded.world_size = world_size(name);
   override_parameters(loaded, overrides);
   loaded.check_signature();

@@ -58,7 +58,7 @@ class Registry {
   void read(const ConfigNode& root, Problems& problems);
   void read_entry(const std::string& name, const Location& where, const ConfigNode& keys, Problems& problems);
   void read_defaults(const ConfigNode& defaults, std::vector<std::string> valid, Problems& problems);
-  Parameters parameters_of(const Entry& entry, const Algorithm& algorithm) const;
+  Parameters parameters_of(const std::string& name, const Entry& entry, const Algorithm& algorithm) const;
 
   std::string text_, algorithm_, default_algorithm_;
   std::optional<std::int64_t> default_n_elem_;

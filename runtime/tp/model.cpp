@@ -46,7 +46,7 @@ class ModelReader {
     if (node == nullptr) return;
     if (const auto read = read_bool(*node, key, problems_)) value = *read;
   }
-  void read(const char* key, double& value) {
+  void read(const char* key, double& value, const char* example) {
     const ConfigNode* node = find(key);
     if (node == nullptr) return;
     const auto text = read_text(*node, key, problems_);
@@ -54,7 +54,8 @@ class ModelReader {
     char* end = nullptr;
     const double number = std::strtod(text->c_str(), &end);
     if (text->empty() || *end != '\0' || !std::isfinite(number) || number <= 0) {
-      problems_.add(node->where, fmt::format("{} is {}", key, quote(*text)), "give a number above 0, such as 1e-5");
+      problems_.add(node->where, fmt::format("{} is {}", key, quote(*text)),
+                    fmt::format("give a number above 0, such as {}", example));
       return;
     }
     value = number;
@@ -94,7 +95,7 @@ Model read_model(const ConfigNode& root, const std::string& name, Problems& prob
   reader.read("head_dim", model.head_dim);
   reader.read("mlp_width", model.mlp_width);
   reader.read("gated", model.gated);
-  reader.read("epsilon", model.epsilon);
+  reader.read("epsilon", model.epsilon, "1e-5");
   reader.read("vocabulary", model.vocabulary);
   reader.read("positions", model.positions);
   reader.read("biases", model.biases);
@@ -114,7 +115,7 @@ Model read_model(const ConfigNode& root, const std::string& name, Problems& prob
   if (const auto which = reader.read("position", {"rotary", "learned"}))
     model.position = static_cast<PositionKind>(*which);
   if (model.position == PositionKind::rotary) {
-    reader.read("rope_theta", model.rope_theta);
+    reader.read("rope_theta", model.rope_theta, "10000");
     if (model.head_dim % 2 != 0)
       reader.refuse("head_dim", fmt::format("is '{}'", model.head_dim), "give an even one: position is 'rotary'");
   } else if (reader.has("rope_theta")) {
@@ -185,7 +186,9 @@ Model load_model(const std::string& preset_or_file) {
         (near.empty() ? std::string() : fmt::format("did you mean '{}'? ", near)) + "models: " + join(names));
   }
   Problems problems;
-  const ConfigNode root = load_config(preset_or_file, &problems);
+  const std::string text =
+      load_text(preset_or_file, kMaxConfigBytes, "give a YAML file, or a config.json of Hugging Face");
+  const ConfigNode root = parse_config(text, preset_or_file, &problems);
   Model model = read_model(root, preset_or_file, problems);
   problems.throw_if_any();
   return model;

@@ -76,7 +76,7 @@ class Reader {
     const auto read = read_integer(*node, key, {1, 1u << 24}, problems_);
     return read ? static_cast<std::int64_t>(*read) : 0;
   }
-  double number(const char* key, double otherwise) {
+  double number(const char* key, double otherwise, const char* example) {
     const ConfigNode* node = value(key);
     if (node == nullptr) return otherwise;
     char* end = nullptr;
@@ -85,7 +85,7 @@ class Reader {
         number > 0)
       return number;
     problems_.add(node->where, fmt::format("{} is not a number above 0", dotted(section_, key)),
-                  "give one, such as 1e-5");
+                  fmt::format("give one, such as {}", example));
     return otherwise;
   }
   /// All of them are there: otherwise one error lists those that are not.
@@ -117,12 +117,12 @@ void read_scaling(Reader& reader, const std::string& section, bool linear, Model
   const std::vector<std::string> keys = {"factor", "low_freq_factor", "high_freq_factor",
                                          "original_max_position_embeddings"};
   if (!reader.need({keys.begin(), linear ? keys.begin() + 1 : keys.end()})) return;
-  model.rope_scaling.factor = reader.number("factor", 1);
+  model.rope_scaling.factor = reader.number("factor", 1, "8");
   if (linear) return;
   const std::size_t before = problems.reported();
-  model.rope_scaling.original = reader.number("original_max_position_embeddings", 1);
-  model.rope_scaling.low = reader.number("low_freq_factor", 1);
-  model.rope_scaling.high = reader.number("high_freq_factor", 2);
+  model.rope_scaling.original = reader.number("original_max_position_embeddings", 1, "8192");
+  model.rope_scaling.low = reader.number("low_freq_factor", 1, "1");
+  model.rope_scaling.high = reader.number("high_freq_factor", 2, "4");
   if (problems.reported() == before && model.rope_scaling.high <= model.rope_scaling.low)
     problems.add(reader.where("high_freq_factor"),
                  fmt::format("{}.high_freq_factor is {}", section, model.rope_scaling.high),
@@ -148,7 +148,7 @@ void read_rope(Reader& of_model, Model& model, Problems& problems) {
     const auto kind = read_name(*type, dotted(section, "rope_type"), {"default", "linear", "llama3"}, problems);
     if (!kind) continue;
     check_keys(*node, section, kKeys, problems);
-    model.rope_theta = reader.number("rope_theta", model.rope_theta);
+    model.rope_theta = reader.number("rope_theta", model.rope_theta, "10000");
     if (*kind > 0) read_scaling(reader, section, *kind == 1, model, problems);
   }
 }
@@ -220,8 +220,8 @@ Model read_config_json(const ConfigNode& root, const std::string& name, Problems
   model.mlp_width = reader.integer("intermediate_size");
   model.vocabulary = reader.integer("vocab_size");
   model.positions = reader.integer("max_position_embeddings");
-  model.epsilon = reader.number("rms_norm_eps", absent.epsilon);
-  model.rope_theta = reader.number("rope_theta", absent.rope_theta);
+  model.epsilon = reader.number("rms_norm_eps", absent.epsilon, "1e-5");
+  model.rope_theta = reader.number("rope_theta", absent.rope_theta, "10000");
   if (mixture) read_experts(reader, model, problems);
   model.tied = reader.flag("tie_word_embeddings");
   model.gated = true;

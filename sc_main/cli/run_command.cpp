@@ -23,7 +23,9 @@ int print_help(const WorkloadCatalogue& catalogue, Workload* workload) {
     fmt::print("\nExample:\n  kernbench run all_reduce -b 1K -e 64K -f 4 --topology minimal\n");
     return 0;
   }
-  po::options_description own(workload->name());
+  po::options_description own(workload->name()), all;
+  all.add(machine.describe()).add(common.describe());
+  workload->add_options(all);  // refuses names of a plug-in that are taken
   workload->add_options(own);
   fmt::print("Usage: kernbench run {} [OPTIONS]\n\n{}\n\n", workload->name(), workload->help());
   for (const po::options_description& group : {own, machine.describe(), common.describe()}) {

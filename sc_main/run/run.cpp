@@ -175,9 +175,9 @@ Run::Run(Arguments arguments) {
     throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
 
   plugin_ = catalogue.plugin_of(name);
-  po::options_description all, own;
-  workload_->add_options(own);
-  all.add(own).add(machine_.describe()).add(common_.describe());
+  po::options_description all;
+  all.add(machine_.describe()).add(common_.describe());
+  workload_->add_options(all);
   const Parsed parsed = parse(arguments, all, {}, before);
   if (!parsed.dropped.empty())
     say(fmt::format("kernbench: warning: what '{}' says of {} is left out: a result file names no outputs\n", from,

@@ -87,7 +87,7 @@ class GemmBase : public Workload {
     add("m", po::value(&problem_.m)->default_value(preset().m), "rows of A and C");
     add("n", po::value(&problem_.n)->default_value(preset().n), "columns of B and C");
     add("k", po::value(&problem_.k)->default_value(preset().k), "columns of A, rows of B");
-    add("dtype,d", po::value(&dtype_)->default_value("f16"), "f16, bf16, f32, f8e4m3, f8e5m2");
+    add("dtype,d", po::value(&dtype_)->default_value("f16"), "f16, bf16, f32, f64, f8e4m3 or f8e5m2");
     add("iters", po::value(&iterations_)->default_value(1),
         "launches, one after the other; times are their mean: of short ones a refresh more or less counts");
     add("check,c", po::value(&check_)->default_value(1)->implicit_value(1),

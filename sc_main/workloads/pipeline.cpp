@@ -199,6 +199,8 @@ Report PipelineWorkload::run(Session& session) {
   if (!gemm_placement_.empty()) plan.gemm = parse_placement("--gemm-placement", gemm_placement_);
   plan.document_order = order_ == "document";
   pipeline::RunSettings set = settings(session, document);
+  // Before the simulation, whose result would be lost.
+  if (!expect_.empty()) pipeline::check_expected(document, pipeline::Safetensors(expect_), expect_);
   session.runtime().init_process_group(set.group);
   pipeline::PipelineRun run(document, checked, pipeline::make_slot_plans(document, checked, plan), std::move(set),
                             session.map().sips);

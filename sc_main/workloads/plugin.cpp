@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -67,6 +68,7 @@ class PluginWorkload final : public Workload {
   }
   void add_options(boost::program_options::options_description& options) override {
     call("add_options()", [&] { workload_->add_options(options); });
+    refuse_names_given_twice(options);
   }
   void check_options() const override {
     call("check_options()", [this] { workload_->check_options(); });
@@ -92,6 +94,21 @@ class PluginWorkload final : public Workload {
   template <class Call>
   auto call(const char* what, const Call& call) const -> decltype(call()) {
     return call_plugin(plugin_, what, call);
+  }
+
+  void refuse_names_given_twice(const boost::program_options::options_description& options) const {
+    std::set<std::string> names;
+    for (const auto& option : options.options()) {
+      const std::string brief =
+          option->canonical_display_name(boost::program_options::command_line_style::allow_dash_for_short);
+      for (const std::string& given : {"--" + option->long_name(), brief}) {
+        if (given.size() < 2 || given.front() != '-' || given == "--") continue;  // it has no such name
+        if (names.insert(given).second) continue;
+        throw std::invalid_argument(fmt::format(
+            "plug-in {}: workload {} has the option '{}', and there is one of this name already; give it another name",
+            quote(plugin_), quote(name()), given));
+      }
+    }
   }
 
   const std::string plugin_;
@@ -127,7 +144,7 @@ void WorkloadCatalogue::add_plugin(const std::string& path) {
   void* symbol = dlsym(library, kSymbol);
   if (symbol == nullptr)
     throw std::invalid_argument(fmt::format("plug-in {} has no symbol '{}'", quote(path), kSymbol));
-  const Plugin* plugin = reinterpret_cast<const Plugin* (*)()>(symbol)();
+  const auto* plugin = call_plugin(path, "kernbench_workload_plugin()", reinterpret_cast<const Plugin* (*)()>(symbol));
   check(plugin, path);
   for (std::size_t i = 0; i < plugin->count; ++i) {
     Entry entry{plugin->factories[i], path};

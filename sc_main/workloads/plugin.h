@@ -48,6 +48,7 @@ class PluginError : public std::runtime_error {
 ///
 /// Whatever a workload of a plug-in throws from what it is asked before its run comes as PluginError, but for what it
 /// refuses (std::invalid_argument, ConfigError) and what this computer lacks (std::system_error, std::bad_alloc).
+/// Its add_options() refuses names that the description has already: those of every run stand there first.
 class WorkloadCatalogue {
  public:
   WorkloadCatalogue();  ///< those of the tool

@@ -10,6 +10,8 @@ namespace kernbench {
 
 namespace {
 constexpr double kMost = 1e18;  ///< bytes: more is that much, far beyond any machine; terms still add up
+constexpr const char* kOfWeights = "use more SIPs (--tp, --pp) or fewer layers";
+constexpr const char* kOfTables = "use a shorter context (--context, --prompt, --decode)";
 }  // namespace
 
 TpMemory::TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t layers, std::int64_t ranks,
@@ -22,38 +24,45 @@ TpMemory::TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t l
                      keys = std::max<std::int64_t>(model.kv_heads / ranks, 1) * model.head_dim;
   const std::int64_t inner = model.mlp_width / ranks, up = model.gated ? 2 : 1;
   const auto of_heads = static_cast<double>(2 * queries + 2 * keys), mlps = static_cast<double>(up + 1);
-  const auto add_bytes = [&](const char* name, double bytes) {
-    terms.push_back({name, bytes < kMost ? static_cast<std::uint64_t>(bytes) : static_cast<std::uint64_t>(kMost)});
+  const auto add_bytes = [&](const char* name, const char* remedy, double bytes) {
+    terms.push_back(
+        {name, remedy, bytes < kMost ? static_cast<std::uint64_t>(bytes) : static_cast<std::uint64_t>(kMost)});
   };
-  const auto add = [&](const char* name, double elements) {
-    add_bytes(name, elements * static_cast<double>(size_of(dtype)));
+  const auto add = [&](const char* name, const char* remedy, double elements) {
+    add_bytes(name, remedy, elements * static_cast<double>(size_of(dtype)));
   };
   // Of a mixture the router.
   const double of_mlp = model.mixture() ? static_cast<double>(model.experts) : mlps * static_cast<double>(inner);
-  add("weights of the layers", of * width * (of_heads + of_mlp));
+  add("weights of the layers", kOfWeights, of * width * (of_heads + of_mlp));
   if (model.mixture())
-    add("experts",
+    add("experts", kOfWeights,
         of * static_cast<double>(model.experts) * mlps * width * static_cast<double>(model.mlp_width) * share);
   if (ends > 0) {
     const auto vocabulary = static_cast<double>(model.padded_vocabulary(static_cast<int>(ranks)) / ranks);
     add(ends < 2     ? "embedding or output matrix"
         : model.tied ? "embedding and output matrix, each for its own use where they are tied"
                      : "embedding and output matrix",
+        ends < 2 ? "use more SIPs (--tp), or leave both out (--ends 0)"
+                 : "use more SIPs (--tp, --pp), or leave both out (--ends 0)",
         static_cast<double>(ends) * vocabulary * width);
   }
-  add("KV caches", of * 2 * static_cast<double>(batch) * reach * static_cast<double>(keys));
+  add("KV caches",
+      "use more SIPs (--tp, --dp, --pp), fewer layers, a smaller --batch or a shorter context (--context, --prompt, "
+      "--decode)",
+      of * 2 * static_cast<double>(batch) * reach * static_cast<double>(keys));
   if (model.position == tp::PositionKind::rotary) {  // f32 or f64, a copy in each cube
-    add_bytes("rotary tables", reach * static_cast<double>(model.head_dim) *
-                                   static_cast<double>(std::max(size_of(dtype), size_of(DType::f32))) *
-                                   map.cubes_per_sip());
+    add_bytes("rotary tables", kOfTables,
+              reach * static_cast<double>(model.head_dim) *
+                  static_cast<double>(std::max(size_of(dtype), size_of(DType::f32))) * map.cubes_per_sip());
   } else if (ends > 0) {
-    add("table of positions", reach * width);
+    add("table of positions", kOfTables, reach * width);
   }
   // Of experts: tokens on their way there and back, and a balanced one's share of the rows.
   const std::int64_t k = model.experts_per_token;
   const std::int64_t of_row =
       model.mixture() ? k * (2 * model.width / ranks + up * model.mlp_width / model.experts) : up * inner;
-  add("activations", tokens * (4 * width + of_heads + static_cast<double>(of_row)));
+  add("activations", "use more SIPs (--tp, --dp), a shorter --prompt or a smaller --batch",
+      tokens * (4 * width + of_heads + static_cast<double>(of_row)));
   have = map.hbm_slice.bytes * map.pes(0).size();
 }
 
@@ -63,14 +72,12 @@ std::uint64_t TpMemory::need() const {
   return sum;
 }
 
-void TpMemory::check(const std::string& model) const {
+void TpMemory::check(const std::string& who) const {
   if (need() <= have) return;
   const auto largest =
       std::max_element(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.bytes < b.bytes; });
-  throw OutOfDeviceMemory(fmt::format(
-      "model '{}' needs {} B of HBM on each SIP, which has {} B; most of it, {} B, are {}: use more SIPs (--tp), fewer "
-      "layers or a shorter context",
-      model, need(), have, largest->bytes, largest->name));
+  throw OutOfDeviceMemory(fmt::format("{} needs {} B of HBM on each SIP, which has {} B; most of it, {} B, are {}: {}",
+                                      who, need(), have, largest->bytes, largest->name, largest->remedy));
 }
 
 nlohmann::ordered_json where_time_goes(const TpTimes::Row& row, int passes) {

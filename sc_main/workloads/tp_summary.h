@@ -13,7 +13,7 @@ namespace kernbench {
 /// What of a model takes memory of a rank's SIP, at least.
 struct TpMemory {
   struct Term {
-    std::string name;
+    std::string name, remedy;  ///< the remedy: "use more SIPs"
     std::uint64_t bytes = 0;
   };
   std::vector<Term> terms;
@@ -24,8 +24,9 @@ struct TpMemory {
   TpMemory(const tp::Model& model, const MachineMap& map, std::int64_t layers, std::int64_t ranks, std::int64_t batch,
            std::int64_t positions, std::int64_t rows, DType dtype, std::int64_t ends);
   std::uint64_t need() const;
-  /// Throws OutOfDeviceMemory that says what is needed, what there is, and the largest term.
-  void check(const std::string& model) const;
+  /// Throws OutOfDeviceMemory that says what `who` ("model 'm'") needs, what there is, and the largest term with its
+  /// remedy.
+  void check(const std::string& who) const;
 };
 
 /// Where the time of a row of layers goes, ns of one pass: the parts add up to its time.

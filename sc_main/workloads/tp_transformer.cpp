@@ -66,8 +66,10 @@ void TpTransformer::check_options() const {
   refusals.from([&] { moe_.check_into(refusals, model_, tp::load_model(model_).mixture()); });
   if (layers_ != kNoLayers) refusals.check_integer("--layers", layers_, 0, 1 << 16);
   refusals.check_integer("--batch", batch_, 1, 1 << 16);
-  refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
-  refusals.check_integer("--decode", decode_, 0, 1 << 20);
+  if (!serving_.asked()) {  // which has limits of its own
+    refusals.check_integer("--prompt", prompt_, 0, 1 << 20);
+    refusals.check_integer("--decode", decode_, 0, 1 << 20);
+  }
   refusals.check_integer("--context", context_, 0, 1 << 24);
   refusals.check_integer("--tp", tp_, 0, 1 << 16);
   refusals.check_integer("--dp", dp_, 1, 1 << 16);
@@ -173,7 +175,8 @@ TpTransformer::Case TpTransformer::make_case(const Session& session) const {
   }
   run.memory.emplace(run.model, session.map(), host.layers / pp_, tp_, batch_ / dp_, context_ + prompt_ + decode_,
                      batch_ / dp_ * std::max<std::int64_t>(prompt_, 1), host.dtype, ends_of_stage());
-  run.memory->check(run.model.name);  // before anything is made that goes by the number of tokens
+  // Before anything is made that goes by the number of tokens.
+  run.memory->check(fmt::format("model '{}'", run.model.name));
   host.context = context_;
   const auto contents = [&](std::uint64_t stream) -> tp::Transformer::Contents {
     return [=, heads = run.model.kv_heads, context = context_, dtype = host.dtype](
@@ -257,23 +260,29 @@ Report TpTransformer::serve(Session& session) const {
   const std::uint64_t seed = session.options().seed;
   const serve::ServingOptions serving = this->serving();
   serve::Requests requests = serving.read(seed);
-  std::int64_t rows = batch_, reach = 1;
+  const std::int64_t least_rows = serving.chunked() ? serving.chunk : batch_;
+  std::int64_t rows = least_rows, reach = 1;
   for (const serve::Request& request : requests.list) {
-    rows = std::max(rows, request.prompt);
+    if (!serving.chunked()) rows = std::max(rows, request.prompt);
     reach = std::max(reach, request.prompt + request.output);
   }
-  if (serving.chunked()) rows = serving.chunk;
   const std::int64_t layers = layers_ == 0 ? model.layers : layers_;
-  const auto memory_for = [&](std::int64_t positions) {  // of tables; caches have what is left
-    return TpMemory(model, session.map(), layers / pp_, tp_, 0, positions, rows, common_.type(), ends_of_stage());
+  const auto memory_for = [&](std::int64_t tokens, std::int64_t positions) {  // of tables; caches have what is left
+    TpMemory made(model, session.map(), layers / pp_, tp_, 0, positions, tokens, common_.type(), ends_of_stage());
+    made.terms.back().remedy = serving.chunked() ? "use more SIPs (--tp) or a smaller --chunk"
+                                                 : "use more SIPs (--tp) or parts of prompts (--scheduler chunked)";
+    return made;
   };
-  const TpMemory memory = memory_for(reach);
-  memory_for(0).check(model.name);  // requests that are too long are named
+  const TpMemory memory = memory_for(rows, reach);
+  const std::string who = fmt::format("model '{}'", model.name);
+  memory_for(least_rows, 0).check(who);  // requests that are too long are named
   tp::TransformerOptions options = transformer_options();
   options.moe = moe_run(session);
   options.moe.log.reset();  // it reports steps
   serve::Serving program(session.map(), model, std::move(options), layers, tp_, serving, std::move(requests), seed,
-                         memory.need(), memory.have);
+                         memory.need(), memory.have, [&](std::int64_t prompt, const std::string& where) {
+                           memory_for(std::max(prompt, least_rows), 0).check(where + who);
+                         });
   const ProcessGroupOptions group = common_.group(session);
   const serve::MachineSteps::Meter meter{
       [&session](Ps now) { return MachineWork(now, session.options().energy(now)); },

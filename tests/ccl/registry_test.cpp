@@ -119,13 +119,13 @@ TEST(CclYaml, AKeyThatIsGivenTwiceHidesNothing) {
           file.path() + ":3:8: error: unknown key 'modul' in 'algorithms.b'\n  hint: did you mean 'module'?");
 }
 
-TEST(CclYaml, LocatesUnknownKeys) {
+TEST(CclYaml, UnknownKeysAreNamedByTheEntryThatTheyStandIn) {
   const CclFile file(
       "algorithms:\n"
       "  mine: { module: kernbench.ccl.ring_allreduce, chunk_byte: 2 KiB }\n");
   EXPECT_EQ(thrown_by([&] { ccl::Registry registry(file.path()); }),
             file.path() +
-                ":2:49: error: unknown key 'chunk_byte' in 'ring_allreduce'\n  hint: did you mean "
+                ":2:49: error: unknown key 'chunk_byte' in 'algorithms.mine'\n  hint: did you mean "
                 "'chunk_bytes'?");
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/cli/tool_runner.h"
+#include "tlm/kernel/dtype.h"
 
 namespace kernbench {
 namespace {
@@ -414,6 +415,14 @@ TEST(CommandLine, ListsWhatThereIs) {
   for (const char* word : {"all_reduce", "gemm_single_pe", "gemm", "p2p", "stream", "probe", "minimal", "default",
                            "ring8", "torus4x4", "mesh4x4", "fc8", "kernbench-py", "bf16"}) {
     EXPECT_THAT(all.out, HasSubstr(word));
+  }
+}
+
+TEST(CommandLine, HelpOfGemmNamesEveryTypeThatItTakes) {
+  const Outcome help = Tool()({"run", "gemm", "--help"});
+  for (int i = 0; i < kDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    EXPECT_TRUE(!is_float(dtype) || help.out.find(to_string(dtype)) != std::string::npos) << to_string(dtype);
   }
 }
 

@@ -337,7 +337,8 @@ TEST(Survival, WhatAPlugInThrowsNamesItAndTheCallWhateverItsType) {
     return outcome;
   };
   EXPECT_EQ(run("").code, 0) << "nothing else is wrong with it";
-  const std::map<std::string, std::string> calls{{"constructor", "its constructor"},
+  const std::map<std::string, std::string> calls{{"entry", "kernbench_workload_plugin()"},
+                                                 {"constructor", "its constructor"},
                                                  {"name", "name()"},
                                                  {"add_options", "add_options()"},
                                                  {"check_options", "check_options()"},
@@ -361,6 +362,25 @@ TEST(Survival, WhatAPlugInThrowsNamesItAndTheCallWhateverItsType) {
   unsetenv("KERNBENCH_THROWS");
   EXPECT_EQ(list.code, 8);
   EXPECT_EQ(list.err, "kernbench: error: plug-in '" + plugin + "': help() threw: the cause\n");
+}
+
+TEST(Survival, APlugInsOptionMayNotHaveANameThatEveryRunHas) {
+  const Tool tool;
+  const std::string plugin = "throwing.so";
+  std::filesystem::create_symlink(KERNBENCH_THROWING_WORKLOAD, tool.file(plugin));
+  for (const auto& [option, name] : {std::pair("topology", "--topology"), {"seed,s", "--seed"}, {"quality,q", "-q"}}) {
+    setenv("KERNBENCH_OPTION", option, 1);
+    for (const char* more : {"--verbose", "--help"}) {
+      const Outcome outcome = tool({"run", "--plugin", plugin, "throwing", more});
+      EXPECT_EQ(outcome.code, 2) << option;
+      EXPECT_EQ(outcome.err, "kernbench: error: plug-in 'throwing.so': workload 'throwing' has the option '" +
+                                 std::string(name) +
+                                 "', and there is one of this name already; give it another name\n");
+    }
+  }
+  setenv("KERNBENCH_OPTION", "mode,s", 1);
+  EXPECT_EQ(tool({"run", "--plugin", plugin, "throwing", "--topology", "minimal", "-s"}).code, 0);
+  unsetenv("KERNBENCH_OPTION");
 }
 
 TEST(Survival, RacesThatDebugFindsAreNoSuccess) {

@@ -1,4 +1,5 @@
-// A plug-in whose workload throws from the call that KERNBENCH_THROWS names: "name", "run 3".
+// A plug-in whose workload throws from the call that KERNBENCH_THROWS names: "name", "run 3". It has the option that
+// KERNBENCH_OPTION names.
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -32,7 +33,10 @@ class Throwing final : public Workload {
     return "throws where it is told to";
   }
   std::string example() const override { return "kernbench run --plugin ./throwing.so throwing"; }
-  void add_options(boost::program_options::options_description&) override { throw_from("add_options"); }
+  void add_options(boost::program_options::options_description& options) override {
+    throw_from("add_options");
+    if (const char* name = std::getenv("KERNBENCH_OPTION")) options.add_options()(name, "an option");
+  }
   void check_options() const override { throw_from("check_options"); }
   std::vector<std::string> files() const override {
     throw_from("files");
@@ -53,5 +57,7 @@ class Throwing final : public Workload {
 }  // namespace
 }  // namespace kernbench
 
-using kernbench::Throwing;
-KERNBENCH_WORKLOAD_PLUGIN(Throwing)
+extern "C" __attribute__((visibility("default"))) const kernbench::Plugin* kernbench_workload_plugin() {
+  kernbench::throw_from("entry");
+  return kernbench::plugin_of<kernbench::Throwing>();
+}

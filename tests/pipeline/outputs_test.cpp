@@ -158,6 +158,26 @@ TEST(PipelineOutputs, TheFileHasEveryElementWhereTheSlicesOfTheMetadataSay) {
   }
 }
 
+/// The run would end with code 4.
+TEST(PipelineOutputs, WhatTheyAreComparedWithIsRefusedBeforeTheSimulation) {
+  const Tool tool;
+  std::ofstream(tool.file("p.yaml")) << kDocument;
+  const auto zeros = [](std::int64_t rows, std::int64_t cols) {
+    return stored<float>("F32", rows, cols, [](auto, auto) { return 0.0F; });
+  };
+  std::ofstream(tool.file("other.safetensors"), std::ios::binary) << file_with({{"x", zeros(6, 4)}});
+  std::ofstream(tool.file("small.safetensors"), std::ios::binary) << file_with({{"y", zeros(2, 4)}});
+  for (const auto& [file, text] : {std::pair("none", "cannot be read: No such file or directory\n"),
+                                   {"other", "holds no tensor 'y'\n  hint: did you mean 'x'?\n"},
+                                   {"small", "tensor 'y' is f32[2, 4], but the pipeline says f32[6, 4]\n"}}) {
+    const std::string path = std::string(file) + ".safetensors";
+    const Outcome outcome = tool({"pipeline", "run", "p.yaml", "--topology", "minimal", "--set", "system.sips.count=2",
+                                  "--expect", path, "--max-sim-time", "1 ns"});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err, path + ": error: " + text);
+  }
+}
+
 /// 64 GiB that take no room on the disk. The limit is of memory that a process writes to; what is mapped for reading
 /// does not count.
 TEST(PipelineOutputs, AConstantThatIsAPartOfAFileLargerThanMemoryIsLoadedAlone) {

@@ -64,6 +64,8 @@ TEST(Models, WhatIsWrongInAFileIsNamedWithItsPlace) {
             "tanh, sigmoid");
   EXPECT_EQ(text(with("epsilon: 1e-5", "epsilon: -1")),
             "m.yaml:10:10: error: epsilon is '-1'\n  hint: give a number above 0, such as 1e-5");
+  EXPECT_EQ(text(with("rope_theta: 10000", "rope_theta: inf")),
+            "m.yaml:13:13: error: rope_theta is 'inf'\n  hint: give a number above 0, such as 10000");
   EXPECT_EQ(text(with("kv_heads: 2", "kv_heads: 3")),
             "m.yaml:4:11: error: kv_heads is '3'\n  hint: give a divisor of the 4 heads");
   EXPECT_EQ(text(with("position: rotary", "position: learned")),
@@ -71,6 +73,8 @@ TEST(Models, WhatIsWrongInAFileIsNamedWithItsPlace) {
   EXPECT_EQ(error_text([] { tp::load_model("lama3-8b"); }),
             "lama3-8b: error: is neither a model nor a file\n  hint: did you mean 'llama3-8b'? models: gpt3-175b, "
             "llama3-8b, llama3-70b, llama3-405b, mixtral-8x7b");
+  EXPECT_EQ(error_text([] { tp::load_model("/tmp"); }),
+            "/tmp: error: is a directory\n  hint: give a YAML file, or a config.json of Hugging Face");
 }
 
 /// A config.json of 16 heads of 4 elements; `more` begins with a comma.
@@ -140,11 +144,10 @@ TEST(ConfigJson, WhatIsWrongWithARopeScalingIsOneError) {
   const std::string whole = R"("rope_type": "llama3", "original_max_position_embeddings": 32, "factor": )";
   EXPECT_EQ(error(whole + R"(8, "low_freq_factor": 4, "high_freq_factor": 4)"),
             "m.json:3:136: error: rope_scaling.high_freq_factor is 4\n  hint: give more than low_freq_factor, 4");
-  EXPECT_EQ(
-      error(whole + R"(8, "low_freq_factor": 4, "high_freq_factor": "x")"),
-      "m.json:3:136: error: rope_scaling.high_freq_factor is not a number above 0\n  hint: give one, such as 1e-5");
+  EXPECT_EQ(error(whole + R"(8, "low_freq_factor": 4, "high_freq_factor": "x")"),
+            "m.json:3:136: error: rope_scaling.high_freq_factor is not a number above 0\n  hint: give one, such as 4");
   EXPECT_EQ(error(whole + R"("x", "low_freq_factor": 1, "high_freq_factor": 4, "fctor": 8)"),
-            "m.json:3:91: error: rope_scaling.factor is not a number above 0\n  hint: give one, such as 1e-5\n"
+            "m.json:3:91: error: rope_scaling.factor is not a number above 0\n  hint: give one, such as 8\n"
             "m.json:3:141: error: unknown key 'fctor' in 'rope_scaling'\n  hint: did you mean 'factor'?");
   EXPECT_EQ(error(whole + R"(8, "low_freq_factor": 1, "high_freq_factor": 4)"), "nothing was thrown");
 }

@@ -132,6 +132,9 @@ TEST(Serving, RefusesAllWrongOptionsInOnePass) {
             "kernbench: error: --requests 3 at --rate 1e-09 take 3e+09 s; give a rate at which they take 1000000 s at "
             "most\nkernbench: error: --most-requests is of --requests FILE; give --requests fewer\n"
             "kernbench: error: --weights are contents, and --requests computes nothing\n");
+  const Outcome large = tool({"run", "tp_transformer", "--topology", "ring8", "--data", "off", "--requests", "10",
+                              "--rate", "1000", "--prompt", "100000000"});
+  EXPECT_EQ(large.err, "kernbench: error: --prompt is 100000000; give an integer from 1 to 1048576\n") << "once";
 }
 
 /// A default is not asked for.
@@ -221,6 +224,35 @@ TEST(Serving, RequestsThatCannotBeServedAreNamedByTheirLine) {
   EXPECT_THAT(
       error(kServedModel, "position: rotary\nrope_theta: 1000", 5),
       HasSubstr("requests.csv:3: the request needs 1000704 positions of KV caches, of which a replica has room"));
+}
+
+/// 64,512 B of weights, and 832 B of activations a token. Parts of the prompt leave the KV caches' want of room.
+TEST(Serving, APromptThatTheMachineHasNoRoomForIsNamedByItsLine) {
+  const Tool tool;
+  std::ofstream(tool.file("m.yaml")) << kServedModel;
+  requests_file(tool, "arrival,prompt,output\n0,8,2\n0.1,300000,1\n");
+  const auto error = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"run",        "tp_transformer",
+                                       "--topology", "ring8",
+                                       "--set",      "sip.cube_mesh.w=2",
+                                       "--set",      "sip.cube_mesh.h=1",
+                                       "--set",      "cube.hbm.size=1MiB",
+                                       "--model",    "m.yaml",
+                                       "--tp",       "1",
+                                       "--ends",     "0",
+                                       "--data",     "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 5);
+    return outcome.err;
+  };
+  const std::string needs =
+      "with a prompt of 300000 tokens model 'm.yaml' needs 249664512 B of HBM on each SIP, which has 2097152 B; most "
+      "of it, 249600000 B, are activations: use more SIPs (--tp) or parts of prompts (--scheduler chunked)\n";
+  EXPECT_EQ(error({"--requests", "requests.csv"}), "kernbench: error: requests.csv:3: " + needs);
+  EXPECT_EQ(error({"--requests", "2", "--rate", "1", "--prompt", "300000"}), "kernbench: error: request 1: " + needs);
+  EXPECT_THAT(error({"--requests", "requests.csv", "--scheduler", "chunked", "--chunk", "16"}),
+              HasSubstr("error: requests.csv:3: the request needs 3000"));
 }
 
 /// 2 MiB less 64,512 B of weights, 13,312 B of activations and 64 B of a table for each of 4,600 positions; 384 B a

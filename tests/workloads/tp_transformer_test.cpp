@@ -135,6 +135,13 @@ TEST(TpTransformer, StagesAndDataParallelGroupsGiveTheNumbersOfOneRank) {
   }
 }
 
+TEST(TpTransformer, StagesReadNothingThatNobodyWrote) {
+  const Tool tool;
+  const Outcome outcome = tool(tiny(tool, {"--tp", "2", "--pp", "2", "--debug"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("kernbench/unwritten"), std::string::npos) << outcome.err;
+}
+
 /// Four micro-batches of a sequence each on two stages take five turns where one after the other would take eight. A
 /// turn is bound by latency and takes as long for one sequence.
 TEST(TpTransformer, MicroBatchesAreInSeveralStagesAtOnce) {
@@ -289,6 +296,36 @@ TEST(TpTransformer, RefusesWhatDoesNotDivideOrFitWithLayerDimensionAndNumbers) {
   const Outcome nothing = tool({"run", "tp_transformer", "--model", "llama3-9b"});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("did you mean 'llama3-8b'?"));
+}
+
+TEST(TpTransformer, WhatDoesNotFitIsToldTheRemedyOfWhatMostOfItIs) {
+  const Tool tool;
+  std::string wide = kSmallModel, wordy = kSmallModel;
+  wide.replace(wide.find("mlp_width: 48"), 13, "mlp_width: 1000000");
+  wordy.replace(wordy.find("vocabulary: 70"), 14, "vocabulary: 1000000");
+  const std::vector<std::tuple<std::string, Args, std::string>> cases{
+      {wide, {}, "weights of the layers: use more SIPs (--tp, --pp) or fewer layers"},
+      {wordy, {}, "embedding and output matrix: use more SIPs (--tp, --pp), or leave both out (--ends 0)"},
+      {wordy,
+       {"--tp", "2", "--pp", "2"},
+       "embedding or output matrix: use more SIPs (--tp), or leave both out (--ends 0)"},
+      {kSmallModel,
+       {"--context", "1000000"},
+       "KV caches: use more SIPs (--tp, --dp, --pp), fewer layers, a smaller --batch or a shorter context (--context, "
+       "--prompt, --decode)"},
+      {kSmallModel,
+       {"--context", "1000000", "--batch", "1", "--layers", "1"},
+       "rotary tables: use a shorter context (--context, --prompt, --decode)"},
+      {kSmallModel,
+       {"--prompt", "100000"},
+       "activations: use more SIPs (--tp, --dp), a shorter --prompt or a smaller --batch"}};
+  for (const auto& [text, more, remedy] : cases) {
+    Args arguments = more;
+    arguments.insert(arguments.end(), {"--data", "off", "--set", "cube.hbm.size=1MiB"});
+    const Outcome outcome = tool(tiny(tool, arguments, text));
+    EXPECT_EQ(outcome.code, 5);
+    EXPECT_THAT(outcome.err, HasSubstr(" B, are " + remedy + "\n"));
+  }
 }
 
 /// Of ranks with like shares of the tokens one looks them up, though each has other tokens.

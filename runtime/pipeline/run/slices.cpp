@@ -114,6 +114,13 @@ HostTensors stitch_outputs(const Pipeline& pipeline, const HostTensors& parts, s
   return outputs;
 }
 
+void check_expected(const Pipeline& pipeline, const Safetensors& file, const std::string& path) {
+  for (const TensorSlice& slice : pipeline.metadata.slices.outputs) {
+    const WholeTensor& whole = find_origin(pipeline.metadata.tensors.outputs, slice);
+    entry_of_type(file, path, whole.name, whole_type(whole));
+  }
+}
+
 OutputDifference compare_outputs(const HostTensors& outputs, const Safetensors& file, const std::string& path) {
   OutputDifference difference;
   for (const auto& [name, output] : outputs) {

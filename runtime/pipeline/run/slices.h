@@ -21,13 +21,16 @@ HostTensors cut_inputs(const Pipeline& pipeline, const HostTensors& wholes);
 /// elements that are not.
 HostTensors stitch_outputs(const Pipeline& pipeline, const HostTensors& parts, std::uint64_t& conflicts);
 
+/// Throws ConfigError at the file on whole outputs that it does not have, or has in another form.
+void check_expected(const Pipeline& pipeline, const Safetensors& file, const std::string& path);
+
 /// How outputs differ from what was expected: floats by rtol = atol = 1e-2 of f16, in proportion to the roundoff of
 /// other types (f64 and f32 by 1e-5); integers exactly.
 struct OutputDifference {
   std::uint64_t mismatches = 0;
   double max_abs_error = 0;
 };
-/// Throws ConfigError at the file on outputs that it does not have, or has in another form.
+/// Throws as check_expected().
 OutputDifference compare_outputs(const HostTensors& outputs, const Safetensors& file, const std::string& path);
 
 }  // namespace kernbench::pipeline

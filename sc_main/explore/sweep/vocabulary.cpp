@@ -22,8 +22,8 @@ bool settable(const std::string& option) { return decides_result(option) && opti
 /// Every option of `kernbench run WORKLOAD`, with what they are bound to.
 struct RunDescription {
   RunDescription(const WorkloadCatalogue& catalogue, const std::string& name) : workload(catalogue.make(name)) {
-    workload->add_options(all);
     all.add(machine.describe()).add(common.describe());
+    workload->add_options(all);
   }
   std::unique_ptr<Workload> workload;
   MachineOptions machine;

@@ -146,7 +146,7 @@ StepRange range_of(const ServingOptions& serving, const Limits& limits, const st
 
 Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
                  std::int64_t ranks, const ServingOptions& serving, Requests requests, std::uint64_t seed,
-                 std::uint64_t taken_bytes, std::uint64_t have_bytes)
+                 std::uint64_t taken_bytes, std::uint64_t have_bytes, const CheckPrompt& check_prompt)
     : map_(map),
       model_(std::move(model)),
       options_(std::move(options)),
@@ -159,7 +159,7 @@ Serving::Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions 
                         have_bytes - std::min(taken_bytes, have_bytes))),
       range_(range_of(serving, limits_, requests_, options_.ends)),
       machine_(model_, options_, layers, ranks, range_, seed) {
-  check_requests();
+  check_requests(check_prompt);
   if (model_.position == tp::PositionKind::learned && range_.tokens > model_.positions) {
     throw std::invalid_argument(
         fmt::format("model '{}' has {} positions; give --batch and --chunk no more", model_.name, model_.positions));
@@ -173,7 +173,12 @@ void Serving::refuse(std::size_t number, const std::string& why) const {
   throw std::invalid_argument(fmt::format("request {}: {}", number + 1, text));
 }
 
-void Serving::check_requests() const {
+std::string Serving::place_of(std::size_t number) const {
+  const unsigned line = requests_[number].line;
+  return line > 0 ? fmt::format("{}:{}", serving_.requests, line) : fmt::format("request {}", number + 1);
+}
+
+void Serving::check_requests(const CheckPrompt& check_prompt) const {
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     const std::int64_t tokens = requests_[i].prompt + requests_[i].output;
     if (model_.window > 0 && tokens > model_.window) {
@@ -185,15 +190,19 @@ void Serving::check_requests() const {
     if (model_.position == tp::PositionKind::learned && tokens - 1 > model_.positions)
       refuse(i, fmt::format("take {} positions: model '{}' has {}", tokens - 1, model_.name, model_.positions));
   }
+  const auto longest = std::max_element(requests_.begin(), requests_.end(),
+                                        [](const Request& a, const Request& b) { return a.prompt < b.prompt; });
+  if (longest != requests_.end() && !serving_.chunked()) {
+    const std::string where = place_of(static_cast<std::size_t>(longest - requests_.begin()));
+    check_prompt(longest->prompt, fmt::format("{}: with a prompt of {} tokens ", where, longest->prompt));
+  }
   const std::optional<std::size_t> big = without_room(requests_, limits_);
   if (!big) return;
   const Request& one = requests_[*big];
   throw OutOfDeviceMemory(fmt::format(
       "{} needs {} positions of KV caches, of which a replica has room for {} beside weights, tables and activations: "
       "use more SIPs (--tp, --pp) or fewer layers",
-      one.line > 0 ? fmt::format("{}:{}: the request", serving_.requests, one.line)
-                   : fmt::format("request {}", *big + 1),
-      limits_.taken_by(one), limits_.positions));
+      place_of(*big) + (one.line > 0 ? ": the request" : ""), limits_.taken_by(one), limits_.positions));
 }
 
 void Serving::run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -40,18 +41,23 @@ struct ServingOptions {
 /// measures steps (MachineSteps).
 class Serving {
  public:
+  /// Throws, in a text that begins with `where`, OutOfDeviceMemory if the machine has no room for a pass over `prompt`
+  /// tokens.
+  using CheckPrompt = std::function<void(std::int64_t prompt, const std::string& where)>;
+
   /// `taken_bytes`: of the SIP with most, of what it has, but for caches. Throws OutOfDeviceMemory on a request that
   /// does not fit into the rest, std::invalid_argument (of a file ConfigError, at its line) on one that the model has
   /// no positions for.
   Serving(const MachineMap& map, tp::Model model, tp::TransformerOptions options, std::int64_t layers,
           std::int64_t ranks, const ServingOptions& serving, Requests requests, std::uint64_t seed,
-          std::uint64_t taken_bytes, std::uint64_t have_bytes);
+          std::uint64_t taken_bytes, std::uint64_t have_bytes, const CheckPrompt& check_prompt);
   /// The program of every rank. `meter` outlives it.
   void run(Context& ctx, const Runtime& runtime, const MachineSteps::Meter& meter);
   Report report() const;
 
  private:
-  void check_requests() const;
+  void check_requests(const CheckPrompt& check_prompt) const;
+  std::string place_of(std::size_t number) const;  ///< of a request, from 0: "requests.csv:3", "request 1"
   /// Throws: request `number`, from 0, cannot be served.
   [[noreturn]] void refuse(std::size_t number, const std::string& why) const;
   void compare(StepCosts& costs);
