@@ -14,6 +14,7 @@
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/result_file.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"

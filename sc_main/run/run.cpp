@@ -242,14 +242,11 @@ void Run::hash_files() {
 }
 
 void Run::refuse_overwriting(std::vector<std::string> inputs) const {
-  std::vector<std::pair<std::string, std::string>> outputs = common_.outputs();
+  NamedFiles outputs = common_.outputs();
   for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
-  refuse_same_files(outputs);
   inputs.push_back(common_.ccl);
   for (const auto& [file, hash] : result_.files.items()) inputs.push_back(file);
-  for (const auto& output : outputs) {
-    for (const std::string& input : inputs) refuse_same_files({{"an input", input}, output});
-  }
+  kernbench::refuse_overwriting(inputs, outputs);
 }
 
 void Run::compare_plugins(const Arguments& before) const {
