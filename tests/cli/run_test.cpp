@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/schema_check.h"
@@ -190,6 +191,40 @@ TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
   const Outcome cubes = tool({"run", "all_reduce", "--placement", "cube=row_wise,pe=row_wise,cubes=99"});
   EXPECT_EQ(cubes.code, 2);
   EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: --placement cubes is 99"));
+}
+
+/// Each is an input: no output may replace it, and the result has its hash.
+TEST(Run, FilesThatOptionsNameAreInputs) {
+  const Tool tool;
+  std::filesystem::copy_file(KERNBENCH_SOURCE_DIR "/docs/examples/pipeline/all_kinds.yaml", tool.file("doc.yaml"));
+  const std::string traces = KERNBENCH_SOURCE_DIR "/docs/examples/chakra/training_step";
+  const std::vector<std::vector<std::string>> calls{
+      {"tp_mlp", "--weight-placement", "p.yaml"},
+      {"tp_mlp", "--output-placement", "p.yaml"},
+      {"qkv", "--input-placement", "p.yaml"},
+      {"qkv", "--algorithm", "p.xml"},
+      {"tp_transformer", "--bias-placement", "p.yaml"},
+      {"all_reduce", "--placement", "p.yaml"},
+      {"all_reduce", "--in-place", "0", "--out-placement", "p.yaml"},
+      {"va_offset_verify", "--placement", "p.yaml"},
+      {"chakra", "--workload-configuration", traces, "--placement", "p.yaml"},
+      {"pipeline", "--file", "doc.yaml", "--place", "x:p.yaml"},
+      {"pipeline", "--file", "doc.yaml", "--gemm-placement", "p.yaml"},
+      {"pipeline", "--file", "doc.yaml", "--algorithm", "p.xml"}};
+  for (const std::vector<std::string>& call : calls) {
+    SCOPED_TRACE(::testing::PrintToString(call));
+    const std::string file = call.back().substr(call.back().size() - 5) == "p.xml" ? "p.xml" : "p.yaml";
+    const std::string text = "cube: column_wise\npe: column_wise\n";
+    std::ofstream(tool.file(file)) << text;
+    const Outcome outcome = tool(with(with({"run"}, call), {"--json", file}));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err,
+              "kernbench: error: an input and --json are both '" + file + "'\n  hint: give each a file of its own\n");
+    EXPECT_EQ(read(tool.file(file)), text);
+  }
+  const ordered_json json =
+      run(tool, {"run", "va_offset_verify", "--topology", "minimal", "--bytes", "1K", "--placement", "p.yaml"});
+  EXPECT_TRUE(json.at("files").contains("p.yaml"));
 }
 
 TEST(Run, PlacementGoesAroundMissingPes) {
