@@ -387,6 +387,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   } catch (...) {
     error = plugin_.empty() ? std::current_exception() : as_programs(std::current_exception(), plugin_);
   }
+  std::string ignored;  // of a run that is refused: outputs of earlier ones stay
+  if (error && classify(error, ignored) == ExitCode::bad_input) std::rethrow_exception(error);
   for (const std::string& glob : simulation.unmatched_filters()) {
     say(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)));
   }

@@ -227,6 +227,31 @@ TEST(Run, FilesThatOptionsNameAreInputs) {
   EXPECT_TRUE(json.at("files").contains("p.yaml"));
 }
 
+/// Also where a rank refuses it, after the machine stands and other work is done.
+TEST(Run, OneThatIsRefusedLeavesOutputsOfEarlierOnesAsTheyWere) {
+  const Tool tool;
+  const std::vector<std::string> outputs{"--trace",  "t.json", "--stats", "s.st",   "--oplog",
+                                         "o.sqlite", "--vcd",  "v.vcd",   "--json", "r.json"};
+  const std::vector<std::string> gemm{"run", "gemm", "--m", "16", "--n", "64", "--k", "64", "--topology", "minimal"};
+  const Outcome good = tool(with(gemm, outputs));
+  ASSERT_EQ(good.code, 0) << good.err;
+  const auto contents = [&] {
+    std::string all;
+    for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path())) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_regular_file() && name.front() != '.') all += name + "\n" + read(entry.path().string());
+    }
+    return all;
+  };
+  const std::string before = contents();
+  const Outcome refused = tool(with(with(gemm, outputs), {"--mapping", "auto", "ring"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, ::testing::StartsWith("kernbench: error: "));
+  EXPECT_EQ(refused.err.find("warning"), std::string::npos) << refused.err;
+  EXPECT_TRUE(contents() == before);
+}
+
 TEST(Run, PlacementGoesAroundMissingPes) {
   const Tool tool;
   std::ofstream(tool.file("one.yaml"))
