@@ -258,6 +258,8 @@ void CommonOptions::check_values(Refusals& refusals) const {
 void CommonOptions::check(Refusals& refusals) const {
   check_values(refusals);
   if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
+  if (stats_slices != kStatsSlices && stats.empty() && !stats_in_json && report.empty() && trace.empty())
+    refusals.add("--stats-slices without --stats, --stats-in-json, --report or --trace", "give --stats FILE as well");
   if (stats_detail && stats.empty() && !stats_in_json && report.empty())
     refusals.add("--stats-detail without --stats, --stats-in-json or --report", "give --stats FILE as well");
   refusals.from([this] { check_outputs(); });

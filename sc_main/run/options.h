@@ -37,7 +37,8 @@ struct CommonOptions {
   std::vector<std::string> wave_filters, trace_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
-  unsigned stats_slices = 256;
+  static constexpr unsigned kStatsSlices = 256;
+  unsigned stats_slices = kStatsSlices;
   bool stats_detail = false;
   double watchdog = 600;  ///< s without progress
   bool stats_in_json = false, critical_path = false, explain = false, debug = false, quiet = false, verbose = false,
