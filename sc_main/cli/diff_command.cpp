@@ -4,6 +4,7 @@
 #include "sc_main/explore/compare/diff.h"
 #include "sc_main/explore/report/run_page.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/terminal.h"

@@ -11,6 +11,7 @@
 #include "runtime/pipeline/table.h"
 #include "sc_main/cli/tool.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/run.h"

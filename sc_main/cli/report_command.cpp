@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/report/page.h"
@@ -11,6 +14,7 @@
 #include "sc_main/explore/report/store_study.h"
 #include "sc_main/explore/sweep/store.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/result_file.h"
@@ -45,6 +49,8 @@ constexpr const char* kReportUsage =
     "network.\n\n{}\nExample:\n  kernbench sweep sweep.yaml --store results.sqlite && kernbench report "
     "results.sqlite -o report.html\n";
 
+constexpr const char* kTakes = "give a result of 'kernbench run --json', or a store of 'kernbench sweep' or 'search'";
+
 /// The sweep that is meant: the one named, else the only sweep, else the only search.
 std::string choose(const std::vector<report::StoredSweep>& stored, const ReportOptions& options) {
   std::vector<std::string> names, sweeps;
@@ -64,11 +70,23 @@ std::string choose(const std::vector<report::StoredSweep>& stored, const ReportO
   throw UsageError(fmt::format("{} holds {} sweeps", quote(options.store), names.size()),
                    "choose one with --sweep: " + join(names));
 }
-/// A result of `run --json`, not a store: it is text and begins with a brace.
+
+/// A result of `run --json`, not a store: it is text and begins with a brace. Throws where it is neither.
 bool is_json(const std::string& path) {
+  constexpr std::string_view kDatabase = "SQLite format 3";
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
-  char first = 0;
-  return in >> first && first == '{';
+  std::string head(kDatabase.size(), '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (!in.is_open() || in.bad())
+    throw OutputError(
+        fmt::format("cannot read '{}': {}\n  hint: {}", path, std::strerror(errno == 0 ? EISDIR : errno), kTakes));
+  head.resize(static_cast<std::size_t>(in.gcount()));
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && head[first] == '{') return true;
+  if (head != kDatabase)
+    throw UsageError(fmt::format("'{}' is no result of a run, and no store of a sweep", path), kTakes);
+  return false;
 }
 
 /// What its command calls the machine.
@@ -105,7 +123,7 @@ int report_run(const ReportOptions& options) {
 int report_command(const Arguments& arguments) {
   ReportOptions options;
   if (!parse_or_help(arguments, kReportUsage, described(options), {"store"})) return 0;
-  if (options.store.empty()) throw UsageError("no store given", "name the file that 'kernbench sweep' has written");
+  if (options.store.empty()) throw UsageError("no file given", kTakes);
   if (options.output.empty()) options.output = std::filesystem::path(options.store).replace_extension(".html").string();
   refuse_same_files({{"the store", options.store}, {"--output", options.output}});
   if (is_json(options.store)) return report_run(options);

@@ -9,6 +9,7 @@
 #include "sc_main/cli/tool.h"
 #include "sc_main/explore/search/study.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/terminal.h"
 #include "sc_main/run/version.h"
@@ -84,6 +85,7 @@ class SearchCommand {
     options_.seed = pick(given_.seed, section.seed, std::uint64_t{1});
     options_.reference = section.reference;
     if (given_.store.empty()) given_.store = usual_store(given_.file);
+    refuse_overwriting(file_.inputs(), {{"the store", given_.store}, {"--json", given_.json}});
     given_.execution.limit(file_.limits);
   }
 

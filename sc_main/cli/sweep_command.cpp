@@ -13,6 +13,7 @@
 #include "sc_main/explore/sweep/remote_plan.h"
 #include "sc_main/process/cpu_time.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/json_text.h"
@@ -194,6 +195,7 @@ int run_sweep(const SweepOptions& options) {
   options.execution.limit(file.limits);
   if (options.dry_run) return dry_run(options, file);
   const std::string path = options.store_path();
+  refuse_overwriting(file.inputs(), {{"the store", path}, {"--csv", options.csv}, {"--json", options.json}});
   std::error_code ignored;
   if (options.resume && !std::filesystem::exists(path, ignored))
     throw UsageError(fmt::format("--resume: there is no store '{}'", path),
@@ -244,6 +246,7 @@ int sweep_command(const Arguments& arguments) {
     return 0;
   }
   if (options.export_from.empty()) return run_sweep(options);
+  refuse_same_files({{"the store", options.export_from}, {"--csv", options.csv}, {"--json", options.json}});
   Exports exports(options);
   Store store(options.export_from, Store::Mode::read);
   exports.write(store, options.name, {});

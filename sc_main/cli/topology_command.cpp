@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/terminal.h"
@@ -134,6 +135,20 @@ std::string export_it(const TopologyOptions& options) {
     return topology::export_cube_mesh(resolved.spec.cube, layout_by_rule(resolved, options.machine));
   return topology::show_resolved(resolved);
 }
+
+/// Files that the action reads, or could not replace. A layout by rule comes in place of the one that is pinned.
+std::vector<std::string> inputs_of(const TopologyOptions& options) {
+  const bool parsed = options.action == "show" && options.stage == 1 && options.view.empty();
+  const bool exports = options.action == "export";
+  if (exports && options.what == "schema") return {options.machine};
+  if (!parsed && !(exports && options.what == "cube-mesh"))
+    return topology::resolve(options.machine, options.sets).files;
+  std::vector<std::string> files;
+  for (const topology::Layer& layer : topology::parse(options.machine, {}).layers) {
+    if (layer.on_disk) files.push_back(layer.file);
+  }
+  return files;
+}
 }  // namespace
 
 int topology_command(const Arguments& arguments) {
@@ -163,6 +178,7 @@ int topology_command(const Arguments& arguments) {
   } else {
     text = export_it(options);
   }
+  if (options.output != "-") refuse_overwriting(inputs_of(options), {{"--output", options.output}});
   show_or_write(text, options.action == "export" || !options.view.empty(), options.output);
   return 0;
 }

@@ -11,6 +11,7 @@
 #include "sc_main/run/errors.h"
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/plan_of.h"
@@ -173,9 +174,11 @@ class Tuning {
   }
 
   int execute() {
+    const topology::Resolved machine = topology::resolve(options_.machine.topology, options_.machine.sets);
+    refuse_overwriting(machine.files, {{"--output", options_.output}});  // a ccl.yaml may get its new times in place
+    refuse_overwriting(registry_.module_files(), {{"--output", options_.output}});
     DocumentOutput file(options_.output);
-    const topology::Plan plan =
-        plan_of(topology::resolve(options_.machine.topology, options_.machine.sets), options_.machine.topology);
+    const topology::Plan plan = plan_of(machine, options_.machine.topology);
     file_text(registry_.tuned());  // better refused before hours of runs
     const std::vector<std::string> names = entries_of_sips();
     const auto [times, ended] = measure(names);

@@ -6,6 +6,7 @@
 #include "sc_main/explore/sweep/executor.h"
 #include "sc_main/explore/sweep/progress_view.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"

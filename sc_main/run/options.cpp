@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
+#include "sc_main/run/file_identity.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
@@ -21,8 +21,6 @@
 
 namespace kernbench {
 namespace {
-namespace fs = std::filesystem;
-
 /// Options that never change a result: outputs, display, testing; and what finds the configuration that is embedded.
 constexpr std::array<const char*, 27> kNotPartOfResult{
     "json",     "vcd",          "oplog",        "wave-filter",  "wave-window",   "recorder-window",
@@ -260,6 +258,8 @@ void CommonOptions::check_values(Refusals& refusals) const {
 void CommonOptions::check(Refusals& refusals) const {
   check_values(refusals);
   if (stats_in_json && json.empty()) refusals.add("--stats-in-json without --json", "give --json FILE as well");
+  if (stats_slices != kStatsSlices && stats.empty() && !stats_in_json && report.empty() && trace.empty())
+    refusals.add("--stats-slices without --stats, --stats-in-json, --report or --trace", "give --stats FILE as well");
   if (stats_detail && stats.empty() && !stats_in_json && report.empty())
     refusals.add("--stats-detail without --stats, --stats-in-json or --report", "give --stats FILE as well");
   refusals.from([this] { check_outputs(); });
@@ -318,25 +318,6 @@ RunOptions CommonOptions::run_options() const {
   options.timed_host_io = host_io == "timed";
   options.scheduling = scheduling == "rounds" ? SchedulingKind::rounds : SchedulingKind::concurrent;
   return options;
-}
-
-void refuse_same_files(const std::vector<std::pair<std::string, std::string>>& files) {
-  const auto same = [](const std::string& a, const std::string& b) {
-    if (a.empty() || b.empty()) return false;
-    std::error_code ignored;
-    const fs::path path = fs::weakly_canonical(fs::absolute(a, ignored), ignored),
-                   other = fs::weakly_canonical(fs::absolute(b, ignored), ignored);
-    const bool device =
-        fs::exists(path, ignored) && !fs::is_regular_file(path, ignored) && !fs::is_directory(path, ignored);
-    return path == other && !device;
-  };
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    for (std::size_t j = i + 1; j < files.size(); ++j) {
-      if (same(files[i].second, files[j].second))
-        throw UsageError(fmt::format("{} and {} are both {}", files[i].first, files[j].first, quote(files[j].second)),
-                         "give each a file of its own");
-    }
-  }
 }
 
 void refuse_foreign_text(const std::string& option, const Arguments& words) {

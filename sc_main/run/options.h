@@ -24,10 +24,6 @@ struct MachineOptions {
   po::options_description describe();
 };
 
-/// Files by what they are for: no two may be one, but for a terminal and the like. An empty name is no file. Throws
-/// UsageError.
-void refuse_same_files(const std::vector<std::pair<std::string, std::string>>& files);
-
 /// What `option` writes as JSON holds `words`, and JSON is UTF-8; before the work, since afterwards its result would be
 /// lost. Throws UsageError.
 void refuse_foreign_text(const std::string& option, const Arguments& words);
@@ -41,7 +37,8 @@ struct CommonOptions {
   std::vector<std::string> wave_filters, trace_filters, plugins;
   std::uint64_t seed = 1;
   unsigned recorder_window = 64;
-  unsigned stats_slices = 256;
+  static constexpr unsigned kStatsSlices = 256;
+  unsigned stats_slices = kStatsSlices;
   bool stats_detail = false;
   double watchdog = 600;  ///< s without progress
   bool stats_in_json = false, critical_path = false, explain = false, debug = false, quiet = false, verbose = false,

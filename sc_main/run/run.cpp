@@ -242,14 +242,11 @@ void Run::hash_files() {
 }
 
 void Run::refuse_overwriting(std::vector<std::string> inputs) const {
-  std::vector<std::pair<std::string, std::string>> outputs = common_.outputs();
+  NamedFiles outputs = common_.outputs();
   for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
-  refuse_same_files(outputs);
   inputs.push_back(common_.ccl);
   for (const auto& [file, hash] : result_.files.items()) inputs.push_back(file);
-  for (const auto& output : outputs) {
-    for (const std::string& input : inputs) refuse_same_files({{"an input", input}, output});
-  }
+  kernbench::refuse_overwriting(inputs, outputs);
 }
 
 void Run::compare_plugins(const Arguments& before) const {
@@ -390,6 +387,8 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   } catch (...) {
     error = plugin_.empty() ? std::current_exception() : as_programs(std::current_exception(), plugin_);
   }
+  std::string ignored;  // of a run that is refused: outputs of earlier ones stay
+  if (error && classify(error, ignored) == ExitCode::bad_input) std::rethrow_exception(error);
   for (const std::string& glob : simulation.unmatched_filters()) {
     say(fmt::format("kernbench: warning: --wave-filter {} matches no signal\n", quote(glob)));
   }

@@ -158,11 +158,7 @@ std::string CollectiveOptions::algorithm() const {
 }
 
 std::vector<std::string> CollectiveOptions::files() const {
-  std::vector<std::string> files;
-  for (const std::string& name : {schedule_, algorithm_}) {
-    if (ccl::is_schedule_file(name)) files.push_back(name);
-  }
-  return files;
+  return named_files({placement_, out_placement_}, {schedule_, algorithm_});
 }
 
 std::int64_t CollectiveRun::block(int ranks, const PlacementUnits& units, std::uint64_t bytes) const {

@@ -40,7 +40,7 @@ class CollectiveOptions {
   CollectiveRun request(bool data) const;                 ///< without groups; data: of the run
   std::vector<std::vector<int>> groups(int ranks) const;  ///< of a run with so many ranks, after request()
   std::string algorithm() const;                          ///< entry of ccl.yaml, file, "auto", or empty: ccl.yaml says
-  std::vector<std::string> files() const;                 ///< schedules
+  std::vector<std::string> files() const;                 ///< schedules, placements
   bool placed_elsewhere() const { return !out_placement_.empty(); }  ///< the output
 
  private:

@@ -132,6 +132,10 @@ std::vector<std::string> PipelineWorkload::files() const {
   for (const std::string& file : {inputs_, expect_}) {
     if (!file.empty()) files.push_back(file);
   }
+  std::vector<std::string> placements{gemm_placement_};
+  for (const std::string& place : places_) placements.push_back(place.substr(place.rfind(':') + 1));
+  const std::vector<std::string> named = named_files(placements, {algorithm_});
+  files.insert(files.end(), named.begin(), named.end());
   return files;
 }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 
+#include "ccl/import/import.h"
 #include "runtime/placement_file.h"
 #include "tlm/config/enum_names.h"
 #include "tlm/config/nearest.h"
@@ -63,6 +66,14 @@ DPPolicy parse_placement(const std::string& option, const std::string& text) {
   }
   refusals.throw_if_any();
   return policy;
+}
+
+std::vector<std::string> named_files(const std::vector<std::string>& placements,
+                                     const std::vector<std::string>& algorithms) {
+  std::vector<std::string> files;
+  std::copy_if(placements.begin(), placements.end(), std::back_inserter(files), names_a_file);
+  std::copy_if(algorithms.begin(), algorithms.end(), std::back_inserter(files), ccl::is_schedule_file);
+  return files;
 }
 
 Shape shape_for(const DPPolicy& policy, std::int64_t count, int row_multiple) {

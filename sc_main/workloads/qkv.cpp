@@ -43,6 +43,8 @@ class Qkv final : public Workload {
     refusals.throw_if_any();
   }
 
+  std::vector<std::string> files() const override { return common_.files(); }
+
   Report run(Session& session) override {
     const int ranks = session.map().sips;
     if (heads_ % ranks != 0)

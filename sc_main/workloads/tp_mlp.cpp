@@ -34,6 +34,7 @@ class TpMlp final : public Workload {
   std::string example() const override { return "kernbench run tp_mlp --batch 1 --in 512 --hidden 2048 --out 512"; }
   void add_options(po::options_description& options) override;
   void check_options() const override;
+  std::vector<std::string> files() const override { return common_.files(); }
   Report run(Session& session) override;
 
  private:

@@ -139,6 +139,8 @@ DType TpOptions::type() const {
   throw std::invalid_argument(fmt::format("--dtype is {}; give f16, bf16, f32 or f64", quote(dtype)));
 }
 
+std::vector<std::string> TpOptions::files() const { return named_files({weight, output, input, bias}, {algorithm}); }
+
 ProcessGroupOptions TpOptions::group(Session& session) const {
   ProcessGroupOptions options;
   options.algorithm = algorithm;

@@ -70,6 +70,8 @@ struct TpOptions {
   // Both throw std::invalid_argument; placement() Refused, or ConfigError.
   DType type() const;
   tp::LinearPlacement placement() const;
+  /// That they name.
+  std::vector<std::string> files() const;
   /// Of the all-reduce; its queues are left to the program. Throws std::invalid_argument where ccl.yaml makes ranks
   /// PEs.
   ProcessGroupOptions group(Session& session) const;

@@ -95,7 +95,7 @@ void TpTransformer::check_options() const {
 }
 
 std::vector<std::string> TpTransformer::files() const {
-  std::vector<std::string> files;
+  std::vector<std::string> files = common_.files();
   const std::vector<tp::ModelPreset>& presets = tp::model_presets();
   if (std::none_of(presets.begin(), presets.end(), [&](const auto& preset) { return preset.name == model_; }))
     files.push_back(model_);

@@ -70,6 +70,8 @@ class VaOffsetVerify final : public Workload {
     refusals.throw_if_any();
   }
 
+  std::vector<std::string> files() const override { return named_files({placement_}); }
+
   Report run(Session& session) override {
     const DType dtype = parse_dtype_option(dtype_);
     const std::uint64_t size = parse_size("--bytes", bytes_), bytes = size - size % size_of(dtype);

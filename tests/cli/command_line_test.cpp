@@ -385,6 +385,28 @@ TEST(CommandLine, RefusesAnOutputThatIsAnInput) {
   EXPECT_EQ(tool({"run", "probe", "--topology", "named.yaml", "--json", "cube_mesh.yaml"}).code, 0);  // not read
 }
 
+/// But for a pinned layout, which the one by rule replaces.
+TEST(CommandLine, TopologyWritesOverNoFileOfItsMachine) {
+  const Tool tool;
+  std::ofstream(tool.file("base.yaml")) << "extends: minimal\n";
+  std::ofstream(tool.file("m.yaml")) << "extends: base.yaml\n";
+  ASSERT_EQ(tool({"topology", "export", "m.yaml", "--what", "cube-mesh", "-o", "cube_mesh.yaml"}).code, 0);
+  const auto refused = [&](std::vector<std::string> words, const std::string& file) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    const std::string before = read(tool.file(file));
+    words.insert(words.end(), {"--output", file});
+    expect_refused(tool(words), "an input and --output are both '" + file + "'\n  hint: give each a file of its own");
+    EXPECT_EQ(read(tool.file(file)), before);
+  };
+  refused({"topology", "show", "m.yaml", "--stage", "1"}, "m.yaml");
+  refused({"topology", "show", "m.yaml", "--stage", "3"}, "base.yaml");
+  refused({"topology", "show", "m.yaml", "--view", "cube"}, "cube_mesh.yaml");
+  refused({"topology", "check", "m.yaml"}, "m.yaml");
+  refused({"topology", "export", "m.yaml"}, "./m.yaml");
+  refused({"topology", "export", "m.yaml", "--what", "cube-mesh"}, "m.yaml");
+  refused({"topology", "export", "m.yaml", "--what", "schema"}, "m.yaml");
+}
+
 TEST(CommandLine, RefusesCombinationsWithoutMeaning) {
   const Tool tool;
   expect_refused(tool({"topology", "check", "default", "--stage", "3"}),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/schema_check.h"
@@ -190,6 +191,65 @@ TEST(Run, ArgumentsThatOnlyARankCouldRefuseAreBadInput) {
   const Outcome cubes = tool({"run", "all_reduce", "--placement", "cube=row_wise,pe=row_wise,cubes=99"});
   EXPECT_EQ(cubes.code, 2);
   EXPECT_THAT(cubes.err, ::testing::StartsWith("kernbench: error: --placement cubes is 99"));
+}
+
+/// Each is an input: no output may replace it, and the result has its hash.
+TEST(Run, FilesThatOptionsNameAreInputs) {
+  const Tool tool;
+  std::filesystem::copy_file(KERNBENCH_SOURCE_DIR "/docs/examples/pipeline/all_kinds.yaml", tool.file("doc.yaml"));
+  const std::string traces = KERNBENCH_SOURCE_DIR "/docs/examples/chakra/training_step";
+  const std::vector<std::vector<std::string>> calls{
+      {"tp_mlp", "--weight-placement", "p.yaml"},
+      {"tp_mlp", "--output-placement", "p.yaml"},
+      {"qkv", "--input-placement", "p.yaml"},
+      {"qkv", "--algorithm", "p.xml"},
+      {"tp_transformer", "--bias-placement", "p.yaml"},
+      {"all_reduce", "--placement", "p.yaml"},
+      {"all_reduce", "--in-place", "0", "--out-placement", "p.yaml"},
+      {"va_offset_verify", "--placement", "p.yaml"},
+      {"chakra", "--workload-configuration", traces, "--placement", "p.yaml"},
+      {"pipeline", "--file", "doc.yaml", "--place", "x:p.yaml"},
+      {"pipeline", "--file", "doc.yaml", "--gemm-placement", "p.yaml"},
+      {"pipeline", "--file", "doc.yaml", "--algorithm", "p.xml"}};
+  for (const std::vector<std::string>& call : calls) {
+    SCOPED_TRACE(::testing::PrintToString(call));
+    const std::string file = call.back().substr(call.back().size() - 5) == "p.xml" ? "p.xml" : "p.yaml";
+    const std::string text = "cube: column_wise\npe: column_wise\n";
+    std::ofstream(tool.file(file)) << text;
+    const Outcome outcome = tool(with(with({"run"}, call), {"--json", file}));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err,
+              "kernbench: error: an input and --json are both '" + file + "'\n  hint: give each a file of its own\n");
+    EXPECT_EQ(read(tool.file(file)), text);
+  }
+  const ordered_json json =
+      run(tool, {"run", "va_offset_verify", "--topology", "minimal", "--bytes", "1K", "--placement", "p.yaml"});
+  EXPECT_TRUE(json.at("files").contains("p.yaml"));
+}
+
+/// Also where a rank refuses it, after the machine stands and other work is done.
+TEST(Run, OneThatIsRefusedLeavesOutputsOfEarlierOnesAsTheyWere) {
+  const Tool tool;
+  const std::vector<std::string> outputs{"--trace",  "t.json", "--stats", "s.st",   "--oplog",
+                                         "o.sqlite", "--vcd",  "v.vcd",   "--json", "r.json"};
+  const std::vector<std::string> gemm{"run", "gemm", "--m", "16", "--n", "64", "--k", "64", "--topology", "minimal"};
+  const Outcome good = tool(with(gemm, outputs));
+  ASSERT_EQ(good.code, 0) << good.err;
+  const auto contents = [&] {
+    std::string all;
+    for (const auto& entry : std::filesystem::directory_iterator(tool.folder().path())) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_regular_file() && name.front() != '.') all += name + "\n" + read(entry.path().string());
+    }
+    return all;
+  };
+  const std::string before = contents();
+  const Outcome refused = tool(with(with(gemm, outputs), {"--mapping", "auto", "ring"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, ::testing::StartsWith("kernbench: error: "));
+  EXPECT_EQ(refused.err.find("warning"), std::string::npos) << refused.err;
+  EXPECT_TRUE(contents() == before);
 }
 
 TEST(Run, PlacementGoesAroundMissingPes) {

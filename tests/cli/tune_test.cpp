@@ -190,6 +190,23 @@ TEST(Tune, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(outcome.code, 7);
 }
 
+/// But for ccl.yaml, whose times it replaces.
+TEST(Tune, WritesOverNoFileOfTheMachineAndNoModule) {
+  const Tool tool;
+  const std::string machine = "extends: minimal\nsystem: {sips: {count: 2}}\n";
+  write(tool.file("m.yaml"), machine);
+  write(tool.file("ccl.yaml"), "algorithms:\n  a: { module: a.xml }\n");
+  write(tool.file("a.xml"), "<algo/>\n");
+  for (const std::string file : {"m.yaml", "a.xml"}) {
+    const std::string before = read(tool.file(file));
+    const Outcome outcome = tool({"tune", "--topology", "m.yaml", "--ccl", "ccl.yaml", "-o", file});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err,
+              "kernbench: error: an input and --output are both '" + file + "'\n  hint: give each a file of its own\n");
+    EXPECT_EQ(read(tool.file(file)), before);
+  }
+}
+
 /// It ends the command: a table without an algorithm's times would keep `auto` from ever taking it.
 TEST(Tune, AShortageOfThisComputerSaysNothingOfAnAlgorithm) {
   const Tool tool;

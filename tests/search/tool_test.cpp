@@ -171,17 +171,27 @@ TEST(ReportCommand, ChoosesAmongSeveral) {
   EXPECT_NE(read(tool.file("space.html")).find("<h1>space/nsga2-2</h1>"), std::string::npos);
 }
 
-TEST(ReportCommand, SaysWhatIsWrongWithItsStore) {
+TEST(ReportCommand, SaysWhatItTakesOfAFileThatIsNeither) {
   const Tool tool;
   write(tool.file("text.sqlite"), "this is no database, but long enough to look like the head of one, at least a bit");
-  EXPECT_EQ(tool({"report"}).code, 2);
+  const std::string hint =
+      "\n  hint: give a result of 'kernbench run --json', or a store of 'kernbench sweep' or 'search'\n";
+  const Outcome none = tool({"report"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(none.err, "kernbench: error: no file given" + hint);
   const Outcome missing = tool({"report", "missing.sqlite"});
   EXPECT_EQ(missing.code, 7);
-  EXPECT_EQ(missing.err, "kernbench: error: cannot read 'missing.sqlite': no such file\n");
-  const Outcome text = tool({"report", "text.sqlite"});
-  EXPECT_EQ(text.code, 2);
-  EXPECT_EQ(text.err,
-            "kernbench: error: 'text.sqlite' is no result store\n  hint: give a file that 'kernbench sweep' wrote\n");
+  EXPECT_EQ(missing.err, "kernbench: error: cannot read 'missing.sqlite': No such file or directory" + hint);
+  const Outcome folder = tool({"report", "."});
+  EXPECT_EQ(folder.code, 7);
+  EXPECT_EQ(folder.err, "kernbench: error: cannot read '.': Is a directory" + hint);
+  write(tool.file("empty"), "");
+  write(tool.file("list"), "[]");
+  for (const std::string file : {"text.sqlite", "empty", "list"}) {
+    const Outcome other = tool({"report", file});
+    EXPECT_EQ(other.code, 2);
+    EXPECT_EQ(other.err, "kernbench: error: '" + file + "' is no result of a run, and no store of a sweep" + hint);
+  }
 }
 
 }  // namespace

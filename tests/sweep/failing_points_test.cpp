@@ -221,6 +221,38 @@ TEST(Sweep, AResultThatIsNoneIsTheStoresFaultAndNamesThePoint) {
   EXPECT_NE(outcome.err.find(" is not what kernbench writes"), std::string::npos) << outcome.err;
 }
 
+/// Neither into what it reads, nor two outputs into one file.
+TEST(Sweep, AndSearchWriteIntoNoFileThatIsTaken) {
+  const Tool tool;
+  write(tool.file("m.yaml"), "extends: minimal\n");
+  write(tool.file("p.yaml"), "cube: column_wise\npe: column_wise\n");
+  write(tool.file("s.yaml"),
+        "workload: all_reduce\ntopology: m.yaml\nset: {system.sips.count: 2}\n"
+        "options: {placement: p.yaml, fidelity: fast}\naxes: {minbytes: [1K, 2K]}\n"
+        "objectives: [{name: time_ns, goal: minimize}, {name: bytes, goal: maximize}]\n");
+  write(tool.file("x"), "of an earlier sweep");
+  const Outcome swept = tool({"sweep", "s.yaml"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& two, const std::string& file) {
+    const std::string before = read(tool.file(file));
+    const Outcome outcome = tool(words);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.err,
+              "kernbench: error: " + two + " are both '" + file + "'\n  hint: give each a file of its own\n");
+    EXPECT_EQ(read(tool.file(file)), before);
+  };
+  refused({"sweep", "s.yaml", "--csv", "s.sqlite"}, "the store and --csv", "s.sqlite");
+  refused({"sweep", "s.yaml", "--csv", "x", "--json", "x"}, "--csv and --json", "x");
+  refused({"sweep", "s.yaml", "--csv", "s.yaml"}, "an input and --csv", "s.yaml");
+  refused({"sweep", "s.yaml", "--json", "m.yaml"}, "an input and --json", "m.yaml");
+  refused({"sweep", "s.yaml", "--json", "p.yaml"}, "an input and --json", "p.yaml");
+  refused({"sweep", "s.yaml", "--store", "s.yaml"}, "an input and the store", "s.yaml");
+  refused({"sweep", "--export", "s.sqlite", "--csv", "s.sqlite"}, "the store and --csv", "s.sqlite");
+  refused({"sweep", "--export", "s.sqlite", "--json", "./s.sqlite"}, "the store and --json", "./s.sqlite");
+  refused({"search", "s.yaml", "--json", "s.yaml"}, "an input and --json", "s.yaml");
+  refused({"search", "s.yaml", "--json", "s.sqlite"}, "the store and --json", "s.sqlite");
+}
+
 TEST(Sweep, RunAgainDoesNothingAndSaysTheSame) {
   const Tool tool;
   write(tool.file("s.yaml"), plain_sweep(5));

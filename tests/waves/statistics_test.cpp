@@ -16,8 +16,8 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
   return arguments;
 }
 
-const std::vector<std::string> kAllReduce{"run", "all_reduce",     "-b", "64K", "-e", "64K", "-w",
-                                          "0",   "--stats-slices", "16"};
+const std::vector<std::string> kPlain{"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0"};
+const std::vector<std::string> kAllReduce = with(kPlain, {"--stats-slices", "16"});
 
 ordered_json statistics_of(const Tool& tool, const std::vector<std::string>& arguments) {
   const Outcome outcome = tool(with(arguments, {"--stats", "stats.json"}));
@@ -40,7 +40,7 @@ std::uint64_t bytes_of(const ordered_json& statistics, const std::string& kind) 
 TEST(Statistics, ChangeNoResultAndStandInTheResultFileOnDemand) {
   const Tool tool;
   for (const char* fidelity : {"accurate", "fast"}) {
-    const auto arguments = with(kAllReduce, {"--fidelity", fidelity, "--json", "-"});
+    const auto arguments = with(kPlain, {"--fidelity", fidelity, "--json", "-"});
     ordered_json without = json_of(tool(arguments).out);
     ordered_json watched = json_of(tool(with(arguments, {"--stats-in-json", "--stats", "stats.json"})).out);
     ASSERT_FALSE(without.is_discarded());
@@ -139,6 +139,15 @@ TEST(Statistics, WithDetailTellEachChannelAndReasonOverTime) {
     EXPECT_EQ(without["totals"], json["totals"]);
     EXPECT_EQ(without.dump().find("waiting_by_reason_ps"), std::string::npos);
   }
+}
+
+TEST(Statistics, OptionsOfThemWithoutThemAreRefused) {
+  const Tool tool;
+  const Outcome slices = tool({"run", "all_reduce", "--stats-slices", "64"});
+  EXPECT_EQ(slices.code, 2);
+  EXPECT_EQ(slices.err,
+            "kernbench: error: --stats-slices without --stats, --stats-in-json, --report or --trace\n"
+            "  hint: give --stats FILE as well\n");
   const Outcome alone = tool({"run", "all_reduce", "--stats-detail"});
   EXPECT_EQ(alone.code, 2);
   EXPECT_NE(alone.err.find("--stats-detail without --stats, --stats-in-json or --report"), std::string::npos)

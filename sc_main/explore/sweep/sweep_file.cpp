@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "sc_main/explore/sweep/axis_reader.h"
 #include "sc_main/explore/sweep/points.h"
@@ -319,6 +321,29 @@ class SweepReader {
 
 const char* to_string(Method method) { return kMethods[static_cast<std::size_t>(method)].c_str(); }
 const char* to_string(Goal goal) { return kGoals[static_cast<std::size_t>(goal)].c_str(); }
+
+std::vector<std::string> SweepFile::inputs() const {
+  std::vector<std::string> files{path};
+  files.insert(files.end(), plugins.begin(), plugins.end());
+  std::set<std::string> machines{topology};
+  const auto add = [&](const Setting& setting) {
+    std::error_code ignored;
+    if (setting.name == "topology") {
+      machines.insert(setting.text);
+    } else if (!setting.number && !setting.flag && std::filesystem::is_regular_file(setting.text, ignored)) {
+      files.push_back(setting.text);
+    }
+  };
+  for (const Setting& setting : base) add(setting);
+  for (const Axis& axis : axes) {
+    for (const AxisValue& value : axis.values) std::for_each(value.settings.begin(), value.settings.end(), add);
+  }
+  for (const std::string& machine : machines) {
+    const std::vector<std::string> read = topology::resolve(machine).files;
+    files.insert(files.end(), read.begin(), read.end());
+  }
+  return files;
+}
 
 nlohmann::ordered_json SweepFile::axes_json() const {
   auto json = nlohmann::ordered_json::array();

@@ -64,6 +64,9 @@ struct SweepFile {
   Limits limits;
   std::optional<ConfigNode> search;  ///< the top-level key of that name, for `kernbench search`
 
+  /// Files that it is read from and names: itself, plug-ins, machines with all that they are read from, and files whose
+  /// names are values of options.
+  std::vector<std::string> inputs() const;
   nlohmann::ordered_json axes_json() const;
   nlohmann::ordered_json objectives_json() const;
 };

@@ -82,6 +82,8 @@ void ChakraWorkload::add_options(po::options_description& options) {
 std::vector<std::string> ChakraWorkload::files() const {
   std::vector<std::string> files = prefix_.empty() ? std::vector<std::string>() : chakra::trace_files(prefix_);
   if (!groups_.empty()) files.push_back(groups_);
+  const std::vector<std::string> others = named_files({placement_}, {algorithm_});
+  files.insert(files.end(), others.begin(), others.end());
   return files;
 }
 
