@@ -224,11 +224,10 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
     const auto found = incomings.find(message.id);
     tlm::tlm_generic_payload& payload = *found->second.payload;
     message.completed = queue.host_now();
-    if (CauseLog* log = queue.causes()) {
-      const auto* launch = std::get_if<LaunchMessage>(&message.body);
-      log->heard(found->second.cause, launch != nullptr ? launch->kernel.c_str() : nullptr, sip, message.submitted,
-                 launch != nullptr ? launch->first_start : 0);
-    }
+    const auto* launch = std::get_if<LaunchMessage>(&message.body);
+    const char* kernel = launch == nullptr ? nullptr : launch->kernel.c_str();
+    if (CauseLog* log = queue.causes())
+      log->heard(found->second.cause, kernel, sip, message.submitted, launch == nullptr ? 0 : launch->first_start);
     incomings.erase(found);
     if (observer != nullptr && observer->wants_ops()) observer->op(host_record(message, sip));
     payload.set_response_status(message.faults.empty() ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE);
