@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tlm/kernel/operations.h"
+
 namespace kernbench::ccl {
 namespace {
 
