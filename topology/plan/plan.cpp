@@ -10,6 +10,7 @@
 #include "topology/plan/deadlock.h"
 #include "topology/plan/latency.h"
 #include "topology/plan/machine_error.h"
+#include "topology/spec/neighbours.h"
 
 namespace kernbench::topology {
 
