@@ -97,9 +97,9 @@ bool known_stream(const Table& table, std::size_t row, const BareStreamConfig& c
   try {
     [[maybe_unused]] const StreamPattern made(c.pattern, c.hbm, c.pseudo_channels, c.rows, c.mapping, c.request_bytes);
     return true;
-  } catch (const std::invalid_argument& error) {
-    const bool mapping = std::string_view(error.what()).substr(0, 7) == "mapping";
-    group.skipped.emplace_back(table.problem(row, mapping ? "mapping" : "pattern", error.what()).what());
+  } catch (const StreamFault& fault) {
+    const std::string column = fault.member == "request_bytes" ? "req_bytes" : fault.member;
+    group.skipped.emplace_back(table.problem(row, table.has(column) ? column : "pattern", fault.what()).what());
     return false;
   }
 }
