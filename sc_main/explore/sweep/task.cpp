@@ -105,7 +105,6 @@ std::string answer_of(const std::function<bool(Json& answer)>& work) {
 std::string run_task(Task& task) {
   return answer_of([&task](Json& answer) {
     Run::Finished finished = task.run->execute_silently(*task.resolved);
-    for (const char* key : {"config", "command", "host"}) finished.json.erase(key);
     answer["result"] = std::move(finished.json);
     return finished.wrong;
   });
