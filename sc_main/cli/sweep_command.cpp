@@ -70,7 +70,6 @@ struct SweepOptions {
 
   std::string store_path() const { return store.empty() ? usual_store(file) : store; }
   bool text_wanted() const { return csv != "-" && json != "-"; }
-  Terminal terminal() const { return Terminal(color == "never" ? ColorMode::never : ColorMode::automatic); }
   bool progress_wanted() const { return !quiet && !no_progress; }
 };
 
@@ -178,7 +177,7 @@ int dry_run(const SweepOptions& options, const SweepFile& file) {
   list_points(file, maker, all);
   std::fflush(stdout);
   const Interrupt interrupt;
-  ProgressView view(options.terminal(), options.progress_wanted());
+  ProgressView view(Terminal(), options.progress_wanted());
   try {
     check_points(
         file, maker, all, options.execution.jobs, [&view](const Progress& progress) { view.show(progress); },
@@ -207,7 +206,7 @@ int run_sweep(const SweepOptions& options) {
   Exports exports(options);
   const Interrupt interrupt;
   Store store(path, Store::Mode::write);
-  ProgressView view(options.terminal(), options.progress_wanted());
+  ProgressView view(Terminal(), options.progress_wanted());
   Evaluator::Options how;
   const std::unique_ptr<Executor> executor = options.execution.make(path, file.limits);
   how.executor = executor.get();

@@ -74,8 +74,14 @@ int dispatch(const Arguments& arguments) {
   throw UsageError(fmt::format("unknown command {}", quote(name)), suggest(name, names, "commands"));
 }
 
-void print_own(const std::string& text) {
-  std::fputs(fmt::format("kernbench: {}: ", Terminal().error()).c_str(), stderr);
+/// Of --color: an error may come before any parser knows the option.
+ColorMode colors_of(const Arguments& arguments) {
+  const Arguments modes = values_of("--color", arguments);
+  return !modes.empty() && modes.back() == "never" ? ColorMode::never : ColorMode::automatic;
+}
+
+void print_own(const std::string& text, ColorMode colors = ColorMode::automatic) {
+  std::fputs(fmt::format("kernbench: {}: ", Terminal(colors).error()).c_str(), stderr);
   say(text + "\n");
 }
 
@@ -91,16 +97,16 @@ void keep_standard_streams() {
 }
 
 /// A ConfigError's text locates itself ("file:line:column: error: ..."); everything else gets the tool's name.
-void print_error(const std::exception_ptr& error, const std::string& text) {
+void print_error(const std::exception_ptr& error, const std::string& text, ColorMode colors) {
   try {
     std::rethrow_exception(error);
   } catch (const ConfigError&) {
     print_located(text);
   } catch (const Refused& refused) {
     for (const Refusal& refusal : refused.refusals)
-      refusal.where.empty() ? print_own(refusal.str()) : print_located(refusal.str());
+      refusal.where.empty() ? print_own(refusal.str(), colors) : print_located(refusal.str());
   } catch (...) {
-    print_own(text);
+    print_own(text, colors);
   }
 }
 
@@ -168,22 +174,25 @@ int run_tool(int argc, const char* const* argv) {
   keep_standard_streams();
   sc_core::sc_report_handler::set_handler(on_report);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its limit is a write error, with a text
+  ColorMode colors = ColorMode::automatic;
   int code = 0;
   try {
-    code = dispatch(Arguments(argv + (argc > 0 ? 1 : 0), argv + argc));
+    const Arguments arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    colors = colors_of(arguments);
+    code = dispatch(arguments);
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
     try {
       std::string text;
       code = static_cast<int>(classify(error, text));
-      print_error(error, text);
+      print_error(error, text, colors);
     } catch (const std::bad_alloc&) {
       end_without_memory();
     }
   }
   // What was lost earlier, before a flush that somebody did on the way, is lost as well.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == 0) {
-    print_own(kNoStandardOutput);
+    print_own(kNoStandardOutput, colors);
     code = static_cast<int>(ExitCode::environment);
   }
   return code;

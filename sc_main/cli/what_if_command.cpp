@@ -69,7 +69,7 @@ nlohmann::ordered_json try_what_if(const Run& run, const topology::Resolved& res
   what.arguments = run.reproducible();
   what.config = resolved.config;
   what.name = "what-if";
-  return ranked(std::move(what), Terminal(run.common().color_mode()), !run.common().no_progress && !run.common().quiet);
+  return ranked(std::move(what), Terminal(), !run.common().no_progress && !run.common().quiet);
 }
 
 int what_if_command(const Arguments& arguments) {
@@ -95,10 +95,8 @@ int what_if_command(const Arguments& arguments) {
   const Run refused_early(what.arguments);
   nlohmann::ordered_json result = what.recorded;
   DocumentOutput json(options.json), html(options.html);
-  const ColorMode colors = options.color == "never" ? ColorMode::never : ColorMode::automatic;
-  nlohmann::ordered_json block = with_results(quote(options.file), [&] {
-    return ranked(std::move(what), Terminal(colors), !options.no_progress && !options.quiet);
-  });
+  nlohmann::ordered_json block = with_results(
+      quote(options.file), [&] { return ranked(std::move(what), Terminal(), !options.no_progress && !options.quiet); });
   if (!options.quiet && options.json != "-") show_text(compare::text_of(block));
   const bool failed = compare::failures(block) > 0;
   result["what_if"] = std::move(block);

@@ -1,11 +1,15 @@
 #include "sc_main/rigs/stream_pattern.h"
 
 #include <cctype>
-#include <stdexcept>
 
 #include "tlm/sim/random.h"
 
 namespace kernbench {
+namespace {
+StreamFault bad_pattern(const std::string& pattern, const std::string& why) {
+  return {"pattern", "pattern '" + pattern + "': " + why};
+}
+}  // namespace
 
 StreamPattern::StreamPattern(const std::string& pattern, const HbmConfig& config, unsigned pseudo_channels,
                              std::uint32_t rows, const std::string& mapping, std::uint32_t request_bytes)
@@ -16,8 +20,9 @@ StreamPattern::StreamPattern(const std::string& pattern, const HbmConfig& config
       per_request_(request_bytes / config.burst_bytes),
       total_(rows_ * columns_ * config.bank_groups * config.banks_per_group * config.stack_ids * pseudo_channels) {
   if (per_request_ == 0 || request_bytes % config.burst_bytes != 0 || (per_request_ & (per_request_ - 1)) != 0) {
-    throw std::invalid_argument("a request of " + std::to_string(request_bytes) + " B: give a power of two from " +
-                                std::to_string(config.burst_bytes) + " on");
+    throw StreamFault("request_bytes", "a request of " + std::to_string(request_bytes) +
+                                           " B: give a power of two from " + std::to_string(config.burst_bytes) +
+                                           " on");
   }
   parse(pattern);
   const bool direct = kind_ == Kind::rand_hit || kind_ == Kind::rowconf || kind_ == Kind::bankpar;
@@ -29,7 +34,7 @@ std::uint64_t StreamPattern::number(const std::string& pattern, std::size_t from
   std::size_t i = from;
   for (; i < pattern.size() && i < from + 12 && std::isdigit(static_cast<unsigned char>(pattern[i])) != 0; ++i)
     value = value * 10 + static_cast<std::uint64_t>(pattern[i] - '0');
-  if (value == 0) throw std::invalid_argument("pattern '" + pattern + "': a number from 1 on is expected in it");
+  if (value == 0) throw bad_pattern(pattern, "a number from 1 on is expected in it");
   return value;
 }
 
@@ -42,17 +47,17 @@ void StreamPattern::parse(const std::string& pattern) {
   if (starts("stride_")) {
     kind_ = Kind::stride;
     parameter_ = number(pattern, 7) / config_.burst_bytes;
-    if (parameter_ == 0) throw std::invalid_argument("pattern '" + pattern + "': a stride is at least a burst");
+    if (parameter_ == 0) throw bad_pattern(pattern, "a stride is at least a burst");
   } else if (starts("rowconf_")) {
     kind_ = Kind::rowconf;
     parameter_ = number(pattern, starts("rowconf_write_") ? 14 : 8);  // the mix says what is written
     same_group_ = pattern.find("samebg") != std::string::npos;
     if (parameter_ > std::uint64_t{config_.bank_groups} * config_.banks_per_group * config_.stack_ids)
-      throw std::invalid_argument("pattern '" + pattern + "': more banks than a pseudo channel has");
+      throw bad_pattern(pattern, "more banks than a pseudo channel has");
   } else if (starts("bankpar_k")) {
     kind_ = Kind::bankpar;
     parameter_ = number(pattern, 9);
-    if (parameter_ > columns_) throw std::invalid_argument("pattern '" + pattern + "': more bursts than a row has");
+    if (parameter_ > columns_) throw bad_pattern(pattern, "more bursts than a row has");
   } else if (is("rand_hit")) {
     kind_ = Kind::rand_hit;
   } else if (is("rand")) {
@@ -60,14 +65,16 @@ void StreamPattern::parse(const std::string& pattern) {
   } else if (is("triad")) {
     kind_ = Kind::triad;
   } else if (!is("seq")) {
-    throw std::invalid_argument("pattern '" + pattern +
-                                "': give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, "
-                                "rowconf_write_Nbank_..., bankpar_kK or triad");
+    throw bad_pattern(pattern,
+                      "give seq, rand, stride_S, rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, "
+                      "rowconf_write_Nbank_..., bankpar_kK or triad");
   }
 }
 
 void StreamPattern::parse_mapping(const std::string& mapping) {
-  const auto reject = [&](const std::string& why) { throw std::invalid_argument("mapping '" + mapping + "': " + why); };
+  const auto reject = [&](const std::string& why) {
+    throw StreamFault("mapping", "mapping '" + mapping + "': " + why);
+  };
   std::uint64_t product = 1;
   for (std::size_t i = mapping.size(); i >= 2; i -= 2) {
     const std::string name = mapping.substr(i - 2, 2);

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/hbm/channel_gaps.h"
@@ -16,6 +18,13 @@ inline RunOptions timing_only(bool fast) {
   return options;
 }
 
+/// Why a stream cannot be.
+class StreamFault : public std::invalid_argument {
+ public:
+  StreamFault(std::string member, const std::string& text) : std::invalid_argument(text), member(std::move(member)) {}
+  const std::string member;  ///< of BareStreamConfig: what is to be changed
+};
+
 /// The place of every burst of a synthetic stream on one HBM channel, as bench/reference/hbm/README.md defines them.
 ///
 /// Patterns: seq, rand, stride_S (bytes), rand_hit, rowconf_Nbank_bgfirst, rowconf_Nbank_samebg, bankpar_kK, triad;
@@ -28,7 +37,7 @@ class StreamPattern {
   /// mapping         fields of two letters, most significant first, of Ro Ba Bg Si Pc Co; may be empty for patterns
   ///                 that name their banks themselves (rand_hit, rowconf, bankpar)
   /// request_bytes   whole bursts, a power of two
-  /// Throws          std::invalid_argument on an unknown pattern or mapping.
+  /// Throws          StreamFault on an unknown pattern, mapping, or size.
   StreamPattern(const std::string& pattern, const HbmConfig& config, unsigned pseudo_channels, std::uint32_t rows,
                 const std::string& mapping, std::uint32_t request_bytes);
 

@@ -9,8 +9,7 @@
 #include <system_error>
 #include <systemc>
 
-#include "runtime/runtime.h"
-#include "sc_main/run/simulation.h"
+#include "runtime/errors.h"
 #include "sc_main/workloads/plugin.h"
 #include "tlm/config/problems.h"
 #include "waves/output_file.h"

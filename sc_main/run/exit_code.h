@@ -31,7 +31,8 @@ constexpr ExitCode exit_of_points(std::size_t failed, std::size_t lost) {
 /// One thing is wrong with the command line: exit code 2.
 class UsageError : public Refused {
  public:
-  explicit UsageError(std::string text, std::string hint = {}) : Refused({{std::move(text), std::move(hint)}}) {}
+  explicit UsageError(std::string text, std::string hint = {}, std::string option = {})
+      : Refused({{std::move(text), std::move(hint), {}, std::move(option)}}) {}
 };
 
 /// The simulation ended before its program did; the text is the report for the user.

@@ -302,10 +302,10 @@ std::uint64_t CommonOptions::replay_sample() const {
   if (replay.empty()) return data == "off" && parse_fidelity(fidelity).trains() && !written ? kReplaySample : 0;
   const std::uint64_t sample = repeats_per_sample();
   if (sample > 0 && data != "off")
-    throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents");
+    throw UsageError(fmt::format("--replay {} needs --data off", replay), "what is repeated has no contents", "replay");
   if (sample > 0 && written)
     throw UsageError(fmt::format("--replay {} with waves of the whole run", replay),
-                     "repeats have none: leave it out, or give --wave-window");
+                     "repeats have none: leave it out, or give --wave-window", "replay");
   return sample;
 }
 

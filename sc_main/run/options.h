@@ -7,7 +7,6 @@
 
 #include "runtime/replay_options.h"
 #include "sc_main/run/arguments.h"
-#include "sc_main/run/terminal.h"
 #include "tlm/base/time.h"
 #include "tlm/config/refusals.h"
 #include "tlm/machine/run_options.h"
@@ -53,10 +52,9 @@ struct CommonOptions {
   RunOptions run_options() const;  ///< throws UsageError
   /// One repeat in so many is simulated; 0: nothing is repeated. Throws UsageError.
   std::uint64_t replay_sample() const;
-  bool writes_repeats() const;     ///< ops, or a trace of the whole run
-  bool looks_closer() const;       ///< waves of the whole run
-  bool simulates_repeats() const;  ///< for these, what otherwise would be repeated
-  ColorMode color_mode() const { return color == "never" ? ColorMode::never : ColorMode::automatic; }
+  bool writes_repeats() const;                ///< ops, or a trace of the whole run
+  bool looks_closer() const;                  ///< waves of the whole run
+  bool simulates_repeats() const;             ///< for these, what otherwise would be repeated
   std::vector<ReplayWindow> watched() const;  ///< of waves and trace; throws UsageError
   WaveSelection waves() const;                ///< throws UsageError
   WaveSelection traced() const;               ///< the same of --trace

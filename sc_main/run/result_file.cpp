@@ -45,13 +45,10 @@ nlohmann::ordered_json HostClock::json() const {
           {"start", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(start_))}};
 }
 
-nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
+namespace {
+void add_outcome(const RunResult& result, nlohmann::ordered_json& json) {
   std::uint64_t pes = 0;
   for (std::uint16_t sip = 0; sip < result.map->sips; ++sip) pes += result.map->pes(sip).size();
-  nlohmann::ordered_json json;
-  json["version"] = kVersion;
-  json["command"] = result.command;
-  json["config"] = result.config;
   json["config_hash"] = result.config_hash;
   json["ccl"] = result.ccl;
   json["tuned"] = result.tuned;
@@ -103,7 +100,20 @@ nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
   if (!result.critical_path.is_null()) json["critical_path"] = result.critical_path;
   if (!result.statistics.is_null()) json["statistics"] = result.statistics;
   if (!result.what_if.is_null()) json["what_if"] = result.what_if;
+}
+}  // namespace
+
+nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host) {
+  nlohmann::ordered_json json{{"version", kVersion}, {"command", result.command}, {"config", result.config}};
+  add_outcome(result, json);
   json["host"] = host.json();
+  return json;
+}
+
+nlohmann::ordered_json point_json(const RunResult& result) {
+  nlohmann::ordered_json json;
+  json["version"] = kVersion;
+  add_outcome(result, json);
   return json;
 }
 

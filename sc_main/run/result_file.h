@@ -48,7 +48,10 @@ struct RunResult {
   nlohmann::ordered_json statistics;     ///< docs/statistics.md; null: not asked for
   nlohmann::ordered_json what_if;        ///< of --what-if; null without
 };
+/// As `run --json` writes it.
 nlohmann::ordered_json to_json(const RunResult& result, const HostClock& host);
+/// The same without configuration, command and host: as a store of sweeps keeps it.
+nlohmann::ordered_json point_json(const RunResult& result);
 
 /// A result file that `run --from` reads.
 struct EarlierRun {

@@ -460,7 +460,7 @@ Run::Finished Run::execute_silently(const topology::Resolved& resolved) {
   const Interrupt interrupt;
   const topology::Plan plan = plan_of(resolved, machine_name());
   const bool wrong = simulate(resolved, plan, interrupt, {}).wrong;
-  return {to_json(result_, host_), wrong};
+  return {point_json(result_), wrong};
 }
 
 void Run::say_more(Simulation& simulation) const {

@@ -35,11 +35,10 @@ class Run {
   /// Once per process. Throws what the run ends with, RunEnded and OutputError among it.
   ExitCode execute();
 
-  /// The same on a machine that is resolved already, with no output but what it returns: the JSON of `run --json`.
-  /// `wrong`: the workload's own check failed.
+  /// The same on a machine that is resolved already, with no output but what it returns.
   struct Finished {
-    nlohmann::ordered_json json;
-    bool wrong = false;
+    nlohmann::ordered_json json;  ///< point_json()
+    bool wrong = false;           ///< the workload's own check failed
   };
   Finished execute_silently(const topology::Resolved& resolved);
 

@@ -80,8 +80,7 @@ void Simulation::run() {
   dispatcher.set_stop(&interrupt_.flag());
   dispatcher.set_limit(options_.limit());
   {
-    const Progress progress(Terminal(options_.color_mode()), dispatcher, !options_.no_progress && !options_.quiet,
-                            options_.limit());
+    const Progress progress(Terminal(), dispatcher, !options_.no_progress && !options_.quiet, options_.limit());
     std::optional<Watchdog> watchdog;
     if (options_.watchdog > 0)
       watchdog.emplace(options_.watchdog, dispatcher, model_->runtime.host_progress(), end_at_once());

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "sc_main/rigs/bare_stream.h"
 #include "sc_main/rigs/stream_pattern.h"
@@ -97,9 +98,9 @@ bool known_stream(const Table& table, std::size_t row, const BareStreamConfig& c
   try {
     [[maybe_unused]] const StreamPattern made(c.pattern, c.hbm, c.pseudo_channels, c.rows, c.mapping, c.request_bytes);
     return true;
-  } catch (const std::invalid_argument& error) {
-    const bool mapping = std::string_view(error.what()).substr(0, 7) == "mapping";
-    group.skipped.emplace_back(table.problem(row, mapping ? "mapping" : "pattern", error.what()).what());
+  } catch (const StreamFault& fault) {
+    const std::string column = fault.member == "request_bytes" ? "req_bytes" : fault.member;
+    group.skipped.emplace_back(table.problem(row, table.has(column) ? column : "pattern", fault.what()).what());
     return false;
   }
 }
@@ -124,31 +125,55 @@ BareStreamConfig stream_of(const Table& table, const HbmDevices& devices, std::s
   return c;
 }
 
+/// A figure that a row is held against.
+struct Wanted {
+  const char* metric;
+  double reference, limit;
+  std::function<double(const Figures&)> measured;
+  std::string reason = {};  ///< why it is reported only; empty: it is judged
+};
+/// What a row says of a run, beside what is run.
+struct StreamRow {
+  std::string name;  ///< of its cases
+  std::vector<Wanted> wanted;
+};
+
+Wanted mean_latency(double reference, double limit, std::string reason) {
+  return {"avg_read_lat_ns", reference, limit, [](const Figures& figures) { return figures[kMean]; },
+          std::move(reason)};
+}
+
+/// Of rows that have a run each.
+auto judged_rows(std::vector<StreamRow> rows) {
+  return [rows = std::move(rows)](const std::vector<Figures>& figures) {
+    Judged judged;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (const Wanted& one : rows[i].wanted)
+        judged.cases.push_back(
+            judge(rows[i].name, one.metric, one.reference, one.measured(figures[i]), one.limit, one.reason));
+    }
+    return judged;
+  };
+}
+
 using StreamOfRow = std::function<BareStreamConfig(std::size_t row)>;
-/// `name`: of the row's case.
-using JudgeRow =
-    std::function<void(std::size_t row, const std::string& name, const Figures& figures, std::vector<Case>& cases)>;
+/// `c`: what StreamOfRow has made of the row.
+using WantedOfRow = std::function<std::vector<Wanted>(std::size_t row, const BareStreamConfig& c)>;
 
 /// A run for each row whose stream is known; of a sample for every `step`-th.
 Group row_by_row(const Table& table, const Request& request, std::size_t step, const StreamOfRow& stream,
-                 const JudgeRow& judge_row) {
+                 const WantedOfRow& wanted) {
   Group group;
   group.name = table.name();
-  std::vector<std::size_t> rows;
+  std::vector<StreamRow> rows;
   for (const std::size_t row : rows_of(table, request, step)) {
     std::optional<BareStreamConfig> c = unless_unknown(group, [&] { return stream(row); });
     if (!c || !known_stream(table, row, *c, group)) continue;
     c->fast = request.fast;
-    rows.push_back(row);
+    rows.push_back({table.name() + "/" + table.text(row, "case_id"), wanted(row, *c)});
     group.runs.push_back(run_of(*c));
   }
-  group.verdict = [table, rows, judge_row](const std::vector<Figures>& figures) {
-    Judged judged;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      judge_row(rows[i], table.name() + "/" + table.text(rows[i], "case_id"), figures[i], judged.cases);
-    }
-    return judged;
-  };
+  group.verdict = judged_rows(std::move(rows));
   return group;
 }
 
@@ -169,18 +194,17 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
     return c;
   };
   const double limit = request.fast ? kFastLimit : kRamulatorLimit;
-  const auto judge_row = [table, limit](std::size_t row, const std::string& name, const Figures& figures,
-                                        std::vector<Case>& cases) {
+  const auto wanted = [&](std::size_t row, const BareStreamConfig& c) {
     const double bytes = static_cast<double>(table.integer(row, "n_bursts_32B")) * 32;
-    const double reference = bytes / table.number(row, "sim_cycles_ck"), measured = bytes / figures[kClocks];
-    const bool per_bank = refresh(table, row) == RefreshPolicy::per_bank;
-    cases.push_back(judge(name, "bandwidth_bytes_per_ck", reference, measured, limit,
-                          per_bank ? "per-bank refresh: the reference's README calls these rows indicative" : ""));
-    if (table.empty(row, "avg_read_lat_ns")) return;
-    cases.push_back(judge(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
-                          "latency of a saturated stream"));
+    const bool per_bank = c.hbm.refresh == RefreshPolicy::per_bank;
+    std::vector<Wanted> all{{"bandwidth_bytes_per_ck", bytes / table.number(row, "sim_cycles_ck"), limit,
+                             [bytes](const Figures& figures) { return bytes / figures[kClocks]; },
+                             per_bank ? "per-bank refresh: the reference's README calls these rows indicative" : ""}};
+    if (!table.empty(row, "avg_read_lat_ns"))
+      all.push_back(mean_latency(table.number(row, "avg_read_lat_ns"), limit, "latency of a saturated stream"));
+    return all;
   };
-  return row_by_row(table, request, 23, stream, judge_row);
+  return row_by_row(table, request, 23, stream, wanted);
 }
 
 Group dramsys(const Table& table, const HbmDevices& devices, const Request& request) {
@@ -213,21 +237,20 @@ Group dramsys(const Table& table, const HbmDevices& devices, const Request& requ
     }
     return c;
   };
-  const auto judge_row = [table, fast = request.fast](std::size_t row, const std::string& name, const Figures& figures,
-                                                      std::vector<Case>& cases) {
-    const double bytes = static_cast<double>(table.integer(row, "n_requests")) * 32;
-    // CK is 1 ns in both sets.
-    const double reference = bytes / table.number(row, "sim_ns"), measured = bytes / figures[kClocks];
-    const double limit = fast ? kFastLimit : table.text(row, "timing_set") == "R" ? kDramSysR : kDramSysD;
+  const auto wanted = [&](std::size_t row, const BareStreamConfig& c) {
+    const double bytes = static_cast<double>(c.requests) * 32;
+    const double limit = request.fast ? kFastLimit : table.text(row, "timing_set") == "R" ? kDramSysR : kDramSysD;
     const std::string policy = table.text(row, "scheduler") + "/" + table.text(row, "buffer");
     const bool modelled = policy == "FrFcfs/Shared";
-    cases.push_back(judge(name, "bandwidth_gbps", reference, measured, limit,
-                          modelled ? "" : "policy " + policy + " is not modelled: measured with FrFcfs/Shared"));
-    if (table.empty(row, "avg_read_lat_ns") || !modelled) return;
-    cases.push_back(judge(name, "avg_read_lat_ns", table.number(row, "avg_read_lat_ns"), figures[kMean], limit,
-                          "latency of a saturated stream"));
+    // CK is 1 ns in both sets.
+    std::vector<Wanted> all{{"bandwidth_gbps", bytes / table.number(row, "sim_ns"), limit,
+                             [bytes](const Figures& figures) { return bytes / figures[kClocks]; },
+                             modelled ? "" : "policy " + policy + " is not modelled: measured with FrFcfs/Shared"}};
+    if (!table.empty(row, "avg_read_lat_ns") && modelled)
+      all.push_back(mean_latency(table.number(row, "avg_read_lat_ns"), limit, "latency of a saturated stream"));
+    return all;
   };
-  return row_by_row(table, request, 9, stream, judge_row);
+  return row_by_row(table, request, 9, stream, wanted);
 }
 
 /// A script for each named situation; the latency of its last step is the figure.
@@ -257,12 +280,15 @@ Group latency_single(const Table& table, const HbmDevices& devices, const Reques
   table.require({"device_grade", "case", "formula_ck"});
   Group group;
   group.name = table.name();
-  std::vector<std::size_t> rows;
+  std::vector<StreamRow> rows;
   for (const std::size_t row : rows_of(table, request, 5)) {
     const std::optional<HbmDevice> device = unless_unknown(group, [&] { return grade(devices, table, row); });
     if (!device) continue;
-    rows.push_back(row);
     const std::string& what = table.text(row, "case");
+    // Exact to the clock: what is left is the rounding of half clocks to picoseconds.
+    rows.push_back({table.name() + "/" + table.text(row, "device_grade") + "/" + what,
+                    {{"latency_ck", table.number(row, "formula_ck"), 0.0005,
+                      [](const Figures& figures) { return std::round(figures[0] * 100) / 100; }}}});
     BareStreamConfig c;
     c.hbm = device->config;
     c.rows = device->rows;
@@ -282,11 +308,7 @@ Group latency_single(const Table& table, const HbmDevices& devices, const Reques
       return Figures{run_bare_stream(c).script_ns.back() * 1e-9 * ck_hz};
     });
   }
-  group.verdict = case_by_case(rows.size(), [table, rows](std::size_t i, const auto& figures) {
-    // Exact to the clock: what is left is the rounding of half clocks to picoseconds.
-    return judge(table.name() + "/" + table.text(rows[i], "device_grade") + "/" + table.text(rows[i], "case"),
-                 "latency_ck", table.number(rows[i], "formula_ck"), std::round(figures[i][0] * 100) / 100, 0.0005);
-  });
+  group.verdict = judged_rows(std::move(rows));
   return group;
 }
 
@@ -300,19 +322,17 @@ Group closed_loop(const Table& table, const HbmDevices& devices, const Request& 
     c.requests = 20'000;
     return c;
   };
-  const auto judge_row = [table, devices, fast = request.fast](std::size_t row, const std::string& name,
-                                                               const Figures& figures, std::vector<Case>& cases) {
-    const double limit = fast ? kFastLimit : kRamulatorLimit;
-    const HbmConfig c = grade(devices, table, row).config;
+  const auto wanted = [&](std::size_t row, const BareStreamConfig& c) {
+    const double limit = request.fast ? kFastLimit : kRamulatorLimit;
     // As a fraction of the peak, which does not depend on how the tool rounds its clock.
-    const double peak_bytes_per_ck = static_cast<double>(c.burst_bytes) / c.burst_ck * scope(table, row);
-    const double measured = 20'000.0 * c.burst_bytes / figures[kClocks] / peak_bytes_per_ck;
-    cases.push_back(judge(name, "fraction_of_peak", table.number(row, "frac_peak"), measured, limit));
-    const double latency = table.number(row, "avg_read_lat_ns");
-    cases.push_back(
-        judge(name, "avg_read_lat_ns", latency, figures[kMean], limit, fast ? "latency of grade fast" : ""));
+    const double bytes = static_cast<double>(c.requests) * c.hbm.burst_bytes,
+                 peak_bytes_per_ck = static_cast<double>(c.hbm.burst_bytes) / c.hbm.burst_ck * c.pseudo_channels;
+    return std::vector<Wanted>{
+        {"fraction_of_peak", table.number(row, "frac_peak"), limit,
+         [=](const Figures& figures) { return bytes / figures[kClocks] / peak_bytes_per_ck; }},
+        mean_latency(table.number(row, "avg_read_lat_ns"), limit, request.fast ? "latency of grade fast" : "")};
   };
-  return row_by_row(table, request, 11, stream, judge_row);
+  return row_by_row(table, request, 11, stream, wanted);
 }
 
 Group open_loop(const Table& table, const HbmDevices& devices, const Request& request) {
@@ -327,19 +347,20 @@ Group open_loop(const Table& table, const HbmDevices& devices, const Request& re
     c.requests = 100'000;
     return c;
   };
-  const auto judge_row = [table, fast = request.fast](std::size_t row, const std::string& name, const Figures& figures,
-                                                      std::vector<Case>& cases) {
-    const double limit = fast ? kFastLimit : kFixedArrivalsLimit;
-    const bool fixed = table.text(row, "arrivals") == "fixed";
+  const auto wanted = [&](std::size_t row, const BareStreamConfig& c) {
+    const bool fixed = c.arrivals == BareStreamConfig::Arrivals::fixed;
+    std::vector<Wanted> all;
     for (const auto& [metric, figure] : {std::pair<const char*, Figure>{"avg_read_lat_from_acceptance_ns", kMean},
                                          {"avg_read_lat_from_arrival_ns", kFromArrival}}) {
-      cases.push_back(judge(name, metric, table.number(row, metric), figures[figure], limit,
-                            fast    ? "latency of grade fast"
-                            : fixed ? ""
-                                    : "the random arrivals of the reference are not known"));
+      all.push_back({metric, table.number(row, metric), request.fast ? kFastLimit : kFixedArrivalsLimit,
+                     [at = figure](const Figures& figures) { return figures[at]; },
+                     request.fast ? "latency of grade fast"
+                     : fixed      ? ""
+                                  : "the random arrivals of the reference are not known"});
     }
+    return all;
   };
-  return row_by_row(table, request, 6, stream, judge_row);
+  return row_by_row(table, request, 6, stream, wanted);
 }
 
 }  // namespace

@@ -18,9 +18,8 @@ std::vector<Group> noc_groups(const Request& request) {
     } else if (table.has("variant")) {
       if (!request.sample) groups.push_back(sensitivity_group(table, request));
     } else {
-      Group group = latency_load_group(table, request);
       constexpr unsigned kSampleEvery = 8;
-      if (!request.sample || curves++ % kSampleEvery == 0) groups.push_back(std::move(group));
+      if (!request.sample || curves++ % kSampleEvery == 0) groups.push_back(latency_load_group(table, request));
     }
   }
   return groups;

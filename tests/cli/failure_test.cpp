@@ -348,5 +348,18 @@ TEST(Failure, ARankWithoutHostMemoryIsTheEnvironmentsFault) {
             "(std::bad_alloc)\n");
 }
 
+TEST(Failure, IsRedOnATerminalUnlessColorIsNever) {
+  const Tool tool;
+  if (tool.shell("command -v script").code != 0) GTEST_SKIP() << "NOT TESTED: 'script' (package bsdutils) is missing";
+  for (const char* command : {"validate pci", "run probe --seed x", "sweep"}) {
+    const auto shown = [&](const std::string& colors) {
+      const std::string line = std::string("env -u NO_COLOR TERM=xterm ") + KERNBENCH_BINARY + " " + command + colors;
+      return tool.shell("script -qec " + quoted(line) + " /dev/null").out;
+    };
+    EXPECT_THAT(shown(""), HasSubstr("kernbench: \033[1;31merror\033[0m: ")) << command;
+    EXPECT_THAT(shown(" --color never"), HasSubstr("kernbench: error: ")) << command;
+  }
+}
+
 }  // namespace
 }  // namespace kernbench

@@ -52,6 +52,22 @@ TEST(HbmValidation, BrokenTablesNameTheirLine) {
   EXPECT_THAT(unknown.err, HasSubstr("table.csv:2:"));
 }
 
+/// No computer has the memory or the time for the runs.
+TEST(HbmValidation, AReferenceThatIsNoNumberIsRefusedBeforeAnythingRuns) {
+  const Tool tool;
+  const std::string row = "pc,RoBaCoBg,seq,32,1,0,FRFCFS_plain,open,off,32,900000000000000,50000,";
+  const Outcome outcome = validate(
+      tool,
+      "case_id,device_grade,scope,mapping,pattern,req_bytes,reads_per_cycle_of_mix,writes_per_cycle_of_mix,scheduler,"
+      "page_policy,refresh,queue_depth,n_requests,n_bursts_32B,sim_cycles_ck,avg_read_lat_ns\n"
+      "S1,HBM2_2000," +
+          row + "100044,\nS2,HBM2_2000," + row + "soon,\n");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err,
+            tool.file("reference/table.csv") + ":3:84: error: 'sim_cycles_ck' is 'soon'\n  hint: give a number\n");
+}
+
 /// A row is left out for its pattern, and the others are judged.
 /// Names of rows, and values that are refused, are a file's.
 TEST(HbmValidation, WhatATableSaysIsShownInPrintableText) {

@@ -87,6 +87,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"AMachineThatCannotBe",
                 "workload: gemm_single_pe\naxes:\n  cube.hbm.channels: [8, 16]\n  cube.hbm.size: [6 GiB, 7 KiB]\n",
                 "s.yaml:4:26: error: cube.hbm.size is '7 KiB'"},
+        Refused{"AMachineWhosePartsDoNotFit",
+                "workload: gemm_single_pe\ntopology: minimal\naxes:\n  cube.hbm.channels: [8, 9]\n",
+                "s.yaml:4:26: error: cube.hbm.size is 2 GiB, which 1 PEs cannot share in whole stripes of 4608 B\n"
+                "  hint: give a multiple of 4608 B\n"},
         Refused{"EveryPointOnce",
                 "# a comment\nworkload: noc_traffic\noptions: {pattern: unifrom}\naxes:\n  rows: [4, 8]\n",
                 "s.yaml:2:1: error: every point is refused: unknown pattern 'unifrom'\n  hint: "}),

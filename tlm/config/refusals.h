@@ -15,8 +15,9 @@ namespace kernbench {
 
 /// One thing that a command line is refused for.
 struct Refusal {
-  std::string text, hint;  ///< the hint may be empty
-  std::string where = {};  ///< in a file that an option names; empty: in the command line itself
+  std::string text, hint;   ///< the hint may be empty
+  std::string where = {};   ///< in a file that an option names; empty: in the command line itself
+  std::string option = {};  ///< the one to blame, "replay"; empty: the text alone says it
   std::string str() const {
     return fmt::format("{}{}{}{}", where.empty() ? "" : where + ": error: ", text,
                        hint.empty() ? "" : "\n  hint: ", hint);

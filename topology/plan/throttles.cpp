@@ -69,6 +69,9 @@ class ThrottleSearch {
   Named of_link(const LinkEnd& end, const char* key) const {
     return named(plan_.networks[end.network], end.kind->key(key));
   }
+  std::string section_of(const LinkEnd& end) const {
+    return named(plan_.networks[end.network], end.kind->section).name;
+  }
   Named of_network(const Network& network, const char* key) const {
     const char* section = network.kind == NetworkKind::cube ? "cube.noc"
                           : network.kind == NetworkKind::io ? "sip.io.crossbar"
@@ -125,14 +128,9 @@ class ThrottleSearch {
     if (rate == other) return;
     const LinkEnd& slow = rate < other ? a : b;
     const LinkEnd& fast = rate < other ? b : a;
-    const Named key = of_link(slow, "lane_rate"), faster = of_link(fast, "lane_rate");
-    const auto section = [](const Named& named) {
-      const std::size_t at = named.name.find(".lane_rate");
-      return named.name.substr(0, at) + named.name.substr(at + std::string(".lane_rate").size());
-    };
-    add(key.place,
+    add(of_link(slow, "lane_rate").place,
         fmt::format("{} gives {} a connection, and {} at its other end {}: they are trained to the lower rate",
-                    section(key), format_rate(std::min(rate, other)), section(faster),
+                    section_of(slow), format_rate(std::min(rate, other)), section_of(fast),
                     format_rate(std::max(rate, other))),
         fmt::format("give both the same lanes, lane_rate, width and flit"));
   }

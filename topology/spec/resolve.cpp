@@ -135,9 +135,12 @@ nlohmann::ordered_json without(const nlohmann::ordered_json& config) {
 }
 
 /// MachineMap::fingerprint: of a whole configuration, its overrides among it, without what moves no time between the
-/// start of a collective kernel and its end: energies, GEMM, PCIe, and what commands and launches take.
+/// start of a collective kernel and its end: energies, GEMM, PCIe, and what commands and launches take. The list of
+/// overrides is in it even where it is empty.
 std::string fingerprint(const nlohmann::ordered_json& config) {
-  return hash_of(json_text(without(config))).substr(0, 16);
+  nlohmann::ordered_json timed = without(config);
+  timed.emplace("overrides", nlohmann::ordered_json::array());
+  return hash_of(json_text(timed)).substr(0, 16);
 }
 
 Resolved resolve_layers(const Parsed& parsed) {
@@ -174,9 +177,8 @@ Resolved resolve_layers(const Parsed& parsed) {
   problems.throw_if_any();
 
   resolved.config = to_json(root_section(), &spec);
-  resolved.config["overrides"] = overrides_to_json(spec);
+  if (auto changes = overrides_to_json(spec); !changes.empty()) resolved.config["overrides"] = std::move(changes);
   spec.fingerprint = fingerprint(resolved.config);
-  if (resolved.config["overrides"].empty()) resolved.config.erase("overrides");
   list_sources(root_section(), tree, resolved.config, "", resolved.sources);
   resolved.sources.insert(resolved.sources.end(), overrides.begin(), overrides.end());
   resolved.hash = hash_of(json_text(resolved.config) + spec.cube_mesh_text);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "topology/spec/schema.h"
+
 namespace kernbench::sweep {
 namespace {
 /// Samples of a range are rounded: 123.4 GB/s says as much as 123.4187654 GB/s.
@@ -16,6 +18,18 @@ double rounded(double number) {
   return std::round(number * scale) / scale;
 }
 }  // namespace
+
+Arguments option_words(const std::vector<Setting>& settings) {
+  Arguments words;
+  for (const Setting& setting : settings) {
+    if (setting.name == "topology" || topology::find_field(setting.name) != nullptr) continue;
+    if (!setting.flag)
+      words.push_back("--" + setting.name + "=" + setting.text);
+    else if (setting.text == "true")
+      words.push_back("--" + setting.name);
+  }
+  return words;
+}
 
 AxisValue Axis::at(double u) const {
   if (!values.empty()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sc_main/explore/sweep/quantity_kind.h"
+#include "sc_main/run/arguments.h"
 #include "tlm/config/problems.h"
 
 namespace kernbench::sweep {
@@ -17,6 +18,9 @@ struct Setting {
   std::optional<double> number;  ///< in base units; nothing: a text
   bool flag = false;             ///< an option that takes no value; its text is "true" or "false"
 };
+
+/// What `kernbench run` takes for those that are options: "--name=value".
+Arguments option_words(const std::vector<Setting>& settings);
 
 /// One value of an axis.
 struct AxisValue {

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sc_main/run/terminal.h"
 #include "tlm/config/nearest.h"
@@ -25,20 +27,6 @@ bool names(const std::string& text, const Axis& axis) {
   return false;
 }
 
-/// The refusals that a text is of: each begins a line, what belongs to it is indented.
-std::vector<std::string> each_of(const std::string& text) {
-  std::vector<std::string> all(1);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins = text[i] == '\n' && i + 1 < text.size() && text[i + 1] != ' ';
-    if (begins) {
-      all.emplace_back();
-    } else {
-      all.back() += text[i];
-    }
-  }
-  return all;
-}
-
 /// Finds the axis to blame for points that were refused with one text.
 class Blame {
  public:
@@ -46,10 +34,7 @@ class Blame {
   Blame(const SweepFile& file, const PointList& all, const std::set<const Point*>& refused)
       : file_(file), all_(all), good_(values_without(refused)) {}
 
-  void add(const std::string& error, const PointList& refused, Problems& problems) const {
-    const std::size_t end = error.find("\n  hint: ");
-    const std::string text = error.substr(0, end),
-                      hint = end == std::string::npos ? std::string() : error.substr(end + 9);
+  void add(const std::string& text, const std::string& hint, const PointList& refused, Problems& problems) const {
     // Where no point is good, those are that were refused for something else.
     const bool none = good_.empty() || good_.front().empty();
     const AxisValues good = none ? values_without({refused.begin(), refused.end()}) : good_;
@@ -134,9 +119,9 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
   }
   Progress state;
   state.total = all.size();
-  std::map<std::string, PointList> same;       // by key
-  std::map<std::string, std::string> refused;  // why, by key
-  std::map<std::string, std::string> lost;     // likewise: what this computer lacked says nothing of the point
+  std::map<std::string, PointList> same;                // by key
+  std::map<std::string, std::vector<Refusal>> refused;  // why, by key
+  std::map<std::string, std::string> lost;              // likewise: what this computer lacked says nothing of the point
   std::size_t cursor = 0;
   const auto next = [&]() -> std::unique_ptr<Task> {
     while (cursor < all.size()) {
@@ -146,8 +131,11 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
       same[task->identity.key].push_back(point);
       if (is_new && task->refusal.empty()) return task;
       ++state.done;
-      auto& why = status_of_exit(task->refusal_code) == Status::lost ? lost : refused;
-      if (is_new) why[task->identity.key] = task->refusal;
+      if (!is_new) continue;
+      if (status_of_exit(task->refusal_code) == Status::lost)
+        lost[task->identity.key] = task->refusal;
+      else
+        refused[task->identity.key] = task->refusals;
     }
     return nullptr;
   };
@@ -162,7 +150,10 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
           [&](const Task& task, const Record& record) {
             ++state.done;
             ++state.ran;
-            if (record.status == Status::failed) refused[task.identity.key] = record.error;
+            if (record.status == Status::failed) {
+              std::vector<Refusal>& why = refused[task.identity.key] = record.refusals;
+              if (why.empty()) why.push_back({record.error, {}});
+            }
             if (record.status == Status::lost) lost[task.identity.key] = record.error;
           },
           tick, stop);
@@ -171,19 +162,19 @@ void check_points(const SweepFile& file, const PointMaker& maker, const std::vec
                     lost.begin()->second));
   }
   Problems problems;
-  std::map<std::string, PointList> by_error;
+  std::map<std::pair<std::string, std::string>, PointList> by_reason;  // text and hint
   std::set<const Point*> every;
-  for (const auto& [key, error] : refused) {
-    for (const std::string& one : each_of(error)) {
-      PointList& list = by_error[one];
+  for (const auto& [key, reasons] : refused) {
+    for (const Refusal& one : reasons) {
+      PointList& list = by_reason[{Refusal{one.text, {}, one.where}.str(), one.hint}];
       list.insert(list.end(), same[key].begin(), same[key].end());
     }
     every.insert(same[key].begin(), same[key].end());
   }
   const Blame blame(file, all, every);
-  for (auto& [error, list] : by_error) {
+  for (auto& [reason, list] : by_reason) {
     std::sort(list.begin(), list.end());  // they stand in one vector: the order of the sweep
-    blame.add(error, list, problems);
+    blame.add(reason.first, reason.second, list, problems);
   }
   problems.throw_if_any();
 }

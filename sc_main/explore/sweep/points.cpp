@@ -112,16 +112,11 @@ Point PointMaker::make(Coordinates coordinates) {
 PointCommand PointMaker::command(const Point& point) const {
   std::vector<Setting> all = file_.base;
   all.insert(all.end(), point.settings.begin(), point.settings.end());
-  PointCommand command{file_.workload, file_.plugins, {}, {}, file_.limits.sim_time};
+  PointCommand command{file_.workload, file_.plugins, {}, option_words(all), file_.limits.sim_time};
   command.machine.emplace_back("--topology", topology_of(point));
   for (const Setting& setting : all) {
-    if (topology::find_field(setting.name) != nullptr) {
+    if (topology::find_field(setting.name) != nullptr)
       command.machine.emplace_back("--set", setting.name + "=" + setting.text);
-    } else if (setting.flag) {
-      if (setting.text == "true") command.options.push_back("--" + setting.name);
-    } else if (setting.name != "topology") {
-      command.options.push_back("--" + setting.name + "=" + setting.text);
-    }
   }
   return command;
 }

@@ -154,6 +154,8 @@ Record record_of(const std::string& key, const process::Ending& ending, const pr
     } else {
       const int said = answer.value("exit_code", static_cast<int>(ExitCode::internal));
       set(status_of_exit(said), said, answer.value("error", std::string()));
+      for (const auto& refusal : answer.value("refusals", nlohmann::ordered_json::array()))
+        record.refusals.push_back({refusal.at("text"), refusal.at("hint"), refusal.at("where")});
       record.result = answer.value("result", nlohmann::ordered_json());
       record.model_cpu_s = answer.value("model_cpu_s", 0.0);
     }

@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sc_main/process/pool.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench::sweep {
 
@@ -28,6 +30,7 @@ struct Record {
   Status status = Status::lost;
   int exit_code = 0;
   std::string error;
+  std::vector<Refusal> refusals;  ///< the error, one by one, of a process here that said it; not stored
   nlohmann::ordered_json result;  ///< of `run --json`, without config, command and host; null without
   double wall_s = 0, cpu_s = 0;
   double model_cpu_s = 0;  ///< of elaboration and simulation alone; not stored

@@ -192,16 +192,6 @@ std::optional<Record> Store::find(const std::string& key) {
   });
 }
 
-std::map<std::string, double> Store::metrics(const std::string& key) {
-  return guarded(path_, "read", [&] {
-    std::map<std::string, double> numbers;
-    SQLite::Statement query(database_, "SELECT name, value FROM metrics WHERE key = ?");
-    query.bind(1, key);
-    while (query.executeStep()) numbers[query.getColumn(0).getString()] = query.getColumn(1).getDouble();
-    return numbers;
-  });
-}
-
 void Store::add(const PointIdentity& point, const Record& record, const std::map<std::string, double>& metrics,
                 const std::vector<ObjectiveValue>& objectives) {
   guarded(path_, "write", [&] {

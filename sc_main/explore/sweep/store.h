@@ -52,7 +52,6 @@ class Store {
   std::map<std::string, std::size_t> positions(const std::string& sweep);
   /// Status, exit code, error and result; no host figures.
   std::optional<Record> find(const std::string& key);
-  std::map<std::string, double> metrics(const std::string& key);
   /// Records how a point ended, its metrics, and the objectives of all who are that point, replacing what was there.
   void add(const PointIdentity& point, const Record& record, const std::map<std::string, double>& metrics,
            const std::vector<ObjectiveValue>& objectives);

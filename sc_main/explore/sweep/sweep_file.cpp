@@ -8,7 +8,6 @@
 #include <set>
 
 #include "sc_main/explore/sweep/axis_reader.h"
-#include "sc_main/explore/sweep/points.h"
 #include "sc_main/explore/sweep/vocabulary.h"
 #include "sc_main/run/result_file.h"
 #include "tlm/config/nearest.h"
@@ -206,10 +205,10 @@ class SweepReader {
     for (const auto& [name, in] : claims_) {
       if (in != "options" && vocabulary.is_common(name)) return;
     }
-    for (const Refusal& refusal : vocabulary.refused_together(PointMaker(file_).command({}).options)) {
+    for (const Refusal& refusal : vocabulary.refused_together(option_words(file_.base))) {
       Location where = node->where;
       for (const ConfigNode::Entry& entry : node->entries) {
-        if (refusal.text.rfind("--" + vocabulary.canonical(entry.key) + " ", 0) == 0) where = entry.value.where;
+        if (vocabulary.canonical(entry.key) == refusal.option) where = entry.value.where;
       }
       problems_.add(where, refusal.text, refusal.hint);
     }

@@ -30,27 +30,36 @@ std::vector<std::string> canonical_options(const PointCommand& command, bool mac
   return options;
 }
 
-/// Text of what was thrown without places in files, which differ with where a point runs.
-std::string placeless_text(const std::exception_ptr& error, ExitCode& code) {
-  std::string text;
-  code = classify(error, text);
-  try {
-    std::rethrow_exception(error);
-  } catch (const ConfigError& config) {
-    std::vector<std::string> lines;
-    for (const Problem& problem : config.problems())
-      lines.push_back(problem.hint.empty() ? problem.text : fmt::format("{} (hint: {})", problem.text, problem.hint));
-    return join(lines, "\n");
-  } catch (...) {
-    return text;
+/// What was thrown, without places in files, which differ with where a point runs.
+struct Failure {
+  explicit Failure(const std::exception_ptr& error) : code(static_cast<int>(classify(error, text))) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const ConfigError& config) {
+      std::vector<std::string> lines;
+      for (const Problem& problem : config.problems()) {
+        refusals.push_back({problem.text, problem.hint});
+        lines.push_back(problem.hint.empty() ? problem.text : fmt::format("{} (hint: {})", problem.text, problem.hint));
+      }
+      text = join(lines, "\n");
+    } catch (const Refused& refused) {
+      refusals = refused.refusals;
+    } catch (...) {
+      refusals.push_back({text, {}});
+    }
   }
-}
+
+  std::string text;
+  int code;
+  std::vector<Refusal> refusals;
+};
 }  // namespace
 
 void Task::refuse() {
-  ExitCode code{};
-  refusal = placeless_text(std::current_exception(), code);
-  refusal_code = static_cast<int>(code);
+  const Failure failure(std::current_exception());
+  refusal = failure.text;
+  refusals = failure.refusals;
+  refusal_code = failure.code;
 }
 
 std::string inputs_of(const Run& run) {
@@ -94,9 +103,11 @@ std::string answer_of(const std::function<bool(Json& answer)>& work) {
       answer["error"] = "the workload's own check failed";
     }
   } catch (...) {
-    ExitCode code{};
-    answer["error"] = placeless_text(std::current_exception(), code);
-    answer["exit_code"] = static_cast<int>(code);
+    const Failure failure(std::current_exception());
+    answer["exit_code"] = failure.code;
+    answer["error"] = failure.text;
+    for (const Refusal& refusal : failure.refusals)
+      answer["refusals"].push_back({{"text", refusal.text}, {"hint", refusal.hint}, {"where", refusal.where}});
   }
   answer["model_cpu_s"] = cpu_s() - begin;
   return json_text(answer);
@@ -105,7 +116,6 @@ std::string answer_of(const std::function<bool(Json& answer)>& work) {
 std::string run_task(Task& task) {
   return answer_of([&task](Json& answer) {
     Run::Finished finished = task.run->execute_silently(*task.resolved);
-    for (const char* key : {"config", "command", "host"}) finished.json.erase(key);
     answer["result"] = std::move(finished.json);
     return finished.wrong;
   });

@@ -2,10 +2,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sc_main/explore/sweep/points.h"
 #include "sc_main/explore/sweep/store.h"
 #include "sc_main/run/run.h"
+#include "tlm/config/refusals.h"
 
 namespace kernbench::sweep {
 
@@ -16,7 +18,8 @@ struct Task {
   std::unique_ptr<Run> run;
   std::string inputs;  ///< inputs_of the run
   std::unique_ptr<topology::Resolved> resolved;
-  std::string refusal;  ///< the point cannot even start: bad values; empty: it can
+  std::string refusal;            ///< the point cannot even start: bad values; empty: it can
+  std::vector<Refusal> refusals;  ///< the same, one by one
   int refusal_code = 0;
   int attempt = 0;
 
@@ -30,7 +33,8 @@ std::string inputs_of(const Run& run);
 /// decide the result, the resolved machine, and the contents of the files that are named.
 std::unique_ptr<Task> make_task(const SweepFile& file, const PointMaker& maker, const Point& point);
 
-/// Runs a task in this process and says how it ended, for Record: {"exit_code", "error", "result"}. Once per process.
+/// Runs a task in this process and says how it ended, for Record: {"exit_code", "error", "refusals", "result"}. Once
+/// per process.
 std::string run_task(Task& task);
 /// The same up to the simulation, which is left out: says whether the task would be refused.
 std::string check_task(Task& task);
