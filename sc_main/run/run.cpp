@@ -174,7 +174,6 @@ Run::Run(Arguments arguments) {
   workload_ = catalogue.make(name);
   if (!workload_)
     throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
-
   plugin_ = catalogue.plugin_of(name);
   po::options_description all;
   all.add(machine_.describe()).add(common_.describe());

@@ -252,7 +252,7 @@ TEST(WhatIf, WarnsOfTheMachineAsTheRunDoes) {
 }
 
 /// What a change shifts may meet another refresh.
-TEST(WhatIf, ASavingBelowWhatRefreshesTakeIsMarked) {
+TEST(WhatIf, ASavingThatARefreshMayMakeOrHideIsMarked) {
   const Tool tool;
   const auto tried = [&](const std::vector<std::string>& more) {
     EXPECT_EQ(tool(with({"run"}, small_all_reduce("64K", with(more, {"--json", "run.json", "-q"})))).code, 0);
@@ -263,8 +263,7 @@ TEST(WhatIf, ASavingBelowWhatRefreshesTakeIsMarked) {
   };
   const auto [found, text] = tried({});
   const double chance = found["refreshes"]["chance_ns"];
-  EXPECT_GT(chance, 0);
-  EXPECT_LE(chance, found["refreshes"]["take_ns"].get<double>());
+  EXPECT_DOUBLE_EQ(chance, 350);  // t_rfc_ab, 560 cycles at 1.6 GHz: less than an interval is timed
   bool below = false;
   for (const Json& change : found["changes"]) {
     const double saved = change["saved_ns"].is_number() ? std::abs(change["saved_ns"].get<double>()) : 0;
@@ -272,8 +271,7 @@ TEST(WhatIf, ASavingBelowWhatRefreshesTakeIsMarked) {
   }
   EXPECT_TRUE(below);
   EXPECT_THAT(text, HasSubstr("%? "));
-  EXPECT_THAT(
-      text, HasSubstr(": perhaps only where refreshes of the memories fall; a run with more iterations (-n) tells\n"));
+  EXPECT_THAT(text, HasSubstr("# ? of less than 0.350 us: where refreshes of the memories fall may make or hide it; "));
 
   const auto [calm, plain] = tried({"--set", "cube.hbm.refresh=none"});
   EXPECT_TRUE(calm["refreshes"].is_null());

@@ -340,21 +340,22 @@ double iterations_of(const Arguments& arguments) {
   return 1;
 }
 
-/// What refreshes of the memories take of the time, by a run without, and what of a saving may be only where they fall.
-/// That is all of it if there is one in the time, and falls with the root of their number.
+/// What refreshes of the memories take of the time, by a run without, and how far off a saving may be by where they
+/// fall: each may hold up what is timed for its length or not at all, so that it grows with the root of their number.
 Json refreshes(const WhatIf& run, const topology::Plan& plan, const Baseline& baseline, Trials& trials) {
   const Json calm = without_refresh(run.config);
   if (calm.is_null()) return nullptr;
   const Attempt attempt = trials(baseline.arguments, {calm}).front();
-  if (attempt.state != "ran") return nullptr;
+  const double take_ns = saved_ns(baseline.attempt.ns, attempt.ns);
+  if (attempt.state != "ran" || take_ns == 0) return nullptr;  // of runs that leave the memories alone
   const HbmConfig& hbm = plan.spec.cube.hbm;
   const bool all = hbm.refresh == RefreshPolicy::all_bank;
   const double clock_ns = 1e9 / static_cast<double>(hbm.ck_hz),
                every_ns = clock_ns * static_cast<double>(all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
-               timed_ns = baseline.attempt.ns * (run.measure == TimeOf::rows ? iterations_of(baseline.arguments) : 1),
-               take_ns = std::max(0.0, saved_ns(baseline.attempt.ns, attempt.ns)),
-               number = every_ns > 0 ? std::max(1.0, timed_ns / every_ns) : 1;
-  return {{"take_ns", take_ns}, {"number", number}, {"chance_ns", take_ns / std::sqrt(number)}};
+               lasts_ns = clock_ns * static_cast<double>(all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb),
+               times = run.measure == TimeOf::rows ? iterations_of(baseline.arguments) : 1,
+               number = every_ns > 0 ? std::max(1.0, times * baseline.attempt.ns / every_ns) : 1;
+  return {{"take_ns", take_ns}, {"number", number}, {"chance_ns", lasts_ns * std::sqrt(number) / times}};
 }
 
 Json pairs_of(const std::vector<Change>& changes, const Json& ranked, const WhatIf& run, const Baseline& baseline,

@@ -112,8 +112,9 @@ std::string changes_table(const Json& changes, double chance) {
         "# a clock that paces its whole block, or a value of all places, stands behind one that saves nearly as much\n";
   if (doubtful)
     text += fmt::format(
-        "# ? less than {:.3f} us: perhaps only where refreshes of the memories fall; a run with more iterations (-n) "
-        "tells\n",
+        "# ? of less than {:.3f} us: where refreshes of the memories fall may make or hide it; more iterations (-n) "
+        "tell, "
+        "or cube.hbm.refresh=none\n",
         chance / 1e3);
   text += fmt::format("# {} keys change nothing\n", nothing);
   for (const Json& change : changes)

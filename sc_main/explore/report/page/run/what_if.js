@@ -28,7 +28,7 @@
   note("#whatif", `The run again with one value twice as good: rates, widths, buffers and units doubled, times and cycles halved; ${block.runs} runs. ${ran.length > 25 ? `The first 25 of ${ran.length} keys are drawn. ` : ""}`
     + `${block.changes.filter(c => c.state === "ran" && c.saved_ns === 0).length} keys change nothing by themselves, ${block.untried.length} lie in parts that change nothing as a whole${others.length ? `, ${others.length} have no legal value or failed` : ""}.`);
   if (shownKeys.some(c => c.mappings)) note("#whatif", "* The planner took another mapping, or other tiles, for a GEMM of this machine: the time is not the key's alone. The bar's tip names it.");
-  if (shownKeys.some(c => Math.abs(c.saved_ns) < chance)) note("#whatif", `? Less than ${nanoseconds(chance)}: perhaps only where refreshes of the memories fall; more iterations tell.`);
+  if (shownKeys.some(c => Math.abs(c.saved_ns) < chance)) note("#whatif", `? Of less than ${nanoseconds(chance)}: where refreshes of the memories fall may make or hide it; more iterations, or a run with cube.hbm.refresh=none, tell.`);
   if (atBest.length) note("#whatif", `Not tried, there is nothing better: ${atBest.join(", ")}.`);
   const parts = block.parts.filter(p => p.state === "ran" && p.saved_ns !== 0);
   table(holder.select(".chart"), "Whole parts: all of their values at once", [["part"], ["keys", 1], ["time", 1], ["saved", 1], ["saved", 1], ["saves more alone"]],
