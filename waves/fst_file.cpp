@@ -35,7 +35,7 @@ bool is_on_path(const std::string& program) {
 }
 }  // namespace
 
-bool is_fst(const std::string& path) { return path.size() > 4 && path.compare(path.size() - 4, 4, ".fst") == 0; }
+bool is_fst(const std::string& path) { return has_ending(path, ".fst"); }
 
 void check_vcd2fst(const std::string& path) {
   if (is_on_path(kProgram)) return;

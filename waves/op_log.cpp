@@ -46,13 +46,13 @@ class JsonLines final : public OpLog {
   bool repeats_ = false;
 };
 
-bool ends_in(const std::string& text, const std::string& end) {
-  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+bool is_database(const std::string& path) {
+  return has_ending(path, ".sqlite") || has_ending(path, ".sqlite3") || has_ending(path, ".db");
 }
 }  // namespace
 
 std::unique_ptr<OpLog> open_op_log(const std::string& path) {
-  if (ends_in(path, ".sqlite")) return open_op_database(path);
+  if (is_database(path)) return open_op_database(path);
   return std::make_unique<JsonLines>(path);
 }
 

@@ -15,7 +15,7 @@ class OpLog : public OpObserver {
   virtual const std::string& temporary() const = 0;
 };
 
-/// A database if the name ends in .sqlite, otherwise one JSON object a line. Throws OutputError.
+/// A database if the name ends in .sqlite, .sqlite3 or .db, otherwise one JSON object a line. Throws OutputError.
 std::unique_ptr<OpLog> open_op_log(const std::string& path);
 
 }  // namespace kernbench

@@ -4,7 +4,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -96,7 +98,13 @@ void OutputFile::fail(const char* doing) {
   throw OutputError(failure_);
 }
 
-bool is_gzip(const std::string& path) { return path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0; }
+bool has_ending(const std::string& path, std::string_view ending) {
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  return path.size() > ending.size() &&
+         std::equal(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(), ending.begin(), same);
+}
+
+bool is_gzip(const std::string& path) { return has_ending(path, ".gz"); }
 
 void write_file(const std::string& path, std::string_view text) {
   OutputFile file(path);

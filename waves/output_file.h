@@ -43,6 +43,8 @@ class OutputFile {
   std::string failure_;
 };
 
+/// The name ends so, in letters of either case. `ending`: in small ones, with its dot.
+bool has_ending(const std::string& path, std::string_view ending);
 /// The name ends in .gz.
 bool is_gzip(const std::string& path);
 

@@ -287,6 +287,16 @@ std::string weight_path(const CheckOptions& options, const ParamValue& value) {
   return (std::filesystem::path(options.folder) / value.file.value).string();
 }
 
+std::set<std::string> weight_paths(const std::string& file, const Pipeline& pipeline) {
+  CheckOptions where;
+  where.folder = std::filesystem::path(file).parent_path().string();
+  std::set<std::string> paths;
+  for (const TensorInfo& tensor : pipeline.tensors) {
+    if (tensor.value && tensor.value->file.given) paths.insert(weight_path(where, *tensor.value));
+  }
+  return paths;
+}
+
 Checked check_pipeline(const Pipeline& pipeline, const CheckOptions& options, Problems& problems, Problems& warnings) {
   return Checker(pipeline, options, problems, warnings).run();
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,5 +59,7 @@ std::string warning_text(const Problems& warnings);
 
 /// The file of a constant, by the document's folder.
 std::string weight_path(const CheckOptions& options, const ParamValue& value);
+/// Those of all constants that name one. `file`: of the document.
+std::set<std::string> weight_paths(const std::string& file, const Pipeline& pipeline);
 
 }  // namespace kernbench::pipeline

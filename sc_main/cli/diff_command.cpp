@@ -6,6 +6,7 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/output_names.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/terminal.h"
 #include "tlm/config/json_text.h"
@@ -36,10 +37,11 @@ int diff_command(const Arguments& arguments) {
   if (!parse_or_help(arguments, kDiffUsage, described(options), {"a", "b"})) return 0;
   if (options.a.empty() || options.b.empty())
     throw UsageError("two result files are wanted", "kernbench diff A.json B.json");
-  const nlohmann::ordered_json a = read_result_json(options.a, fmt::format("'{}'", options.a)),
-                               b = read_result_json(options.b, fmt::format("'{}'", options.b));
+  const nlohmann::ordered_json a = read_rows_json(options.a, fmt::format("'{}'", options.a)),
+                               b = read_rows_json(options.b, fmt::format("'{}'", options.b));
   for (const std::string& result : {options.a, options.b})
     refuse_same_files({{"the result file", result}, {"--json", options.json}, {"--html", options.html}});
+  refuse_foreign_endings({{"--json", options.json}, {"--html", options.html}});
   DocumentOutput json(options.json), html(options.html);
   const auto found =
       with_results(fmt::format("'{}' or '{}'", options.a, options.b), [&] { return compare::diff(a, b); });

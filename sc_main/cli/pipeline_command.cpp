@@ -194,6 +194,9 @@ void check_document(const PipelineOptions& options, CheckedDocument& made) {
   read.f8 = options.f8 == "e5m2" ? DType::f8e5m2 : DType::f8e4m3;
   const ConfigNode root = load_config(options.file, &problems);
   made.document = pipeline::read_pipeline(root, read, problems);
+  std::vector<std::string> inputs = resolved.files;
+  for (const std::string& weights : pipeline::weight_paths(options.file, made.document)) inputs.push_back(weights);
+  refuse_overwriting(inputs, {{"--output", options.output}});
   pipeline::CheckOptions check;
   check.folder = std::filesystem::path(options.file).parent_path().string();
   check.sips = plan.map.sips;

@@ -16,6 +16,7 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/output_names.h"
 #include "sc_main/run/plan_of.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/terminal.h"
@@ -106,7 +107,7 @@ void write_page(const std::string& output, const std::string& page, const std::s
 
 int report_run(const ReportOptions& options) {
   if (!options.sweep.empty()) throw UsageError("--sweep with a result of 'kernbench run'", "leave it out");
-  const nlohmann::ordered_json result = read_result_json(options.store, fmt::format("'{}'", options.store));
+  const nlohmann::ordered_json result = read_rows_json(options.store, fmt::format("'{}'", options.store));
   const std::string page = with_results(quote(options.store), [&] {
     topology::Resolved machine = topology::resolve_json(result["config"], options.store);
     machine.spec.name = machine_of(result);
@@ -126,6 +127,7 @@ int report_command(const Arguments& arguments) {
   if (options.store.empty()) throw UsageError("no file given", kTakes);
   if (options.output.empty()) options.output = std::filesystem::path(options.store).replace_extension(".html").string();
   refuse_same_files({{"the store", options.store}, {"--output", options.output}});
+  refuse_foreign_endings({{"--output", options.output}});
   if (is_json(options.store)) return report_run(options);
   sweep::Store store(options.store, sweep::Store::Mode::read);
   try {

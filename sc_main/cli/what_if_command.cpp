@@ -8,6 +8,8 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/file_identity.h"
 #include "sc_main/run/options.h"
+#include "sc_main/run/output_names.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/result_file.h"
 #include "sc_main/run/run.h"
 #include "sc_main/run/terminal.h"
@@ -78,7 +80,7 @@ int what_if_command(const Arguments& arguments) {
   if (options.file.empty()) throw UsageError("no result file given", "name a file that 'kernbench run --json' wrote");
   compare::WhatIf what;
   what.measure = compare::parse_time_of(options.measure);
-  what.recorded = read_result_json(options.file, fmt::format("'{}'", options.file));
+  what.recorded = read_rows_json(options.file, fmt::format("'{}'", options.file));
   what.config = what.recorded["config"];
   what.name = options.file;
   what.arguments = {"--from", options.file};
@@ -90,9 +92,12 @@ int what_if_command(const Arguments& arguments) {
   what.jobs = options.jobs;
   refuse_same_files({{"--json", options.json}, {"--html", options.html}});
   refuse_same_files({{"the result file", options.file}, {"--html", options.html}});  // --json may go on with it
+  refuse_foreign_endings({{"--json", options.json}, {"--html", options.html}});
   // What machine and command line are refused for is said once, here.
-  topology::resolve_json(what.config, options.file);
+  const topology::Resolved resolved = topology::resolve_json(what.config, options.file);
   const Run refused_early(what.arguments);
+  refused_early.refuse_overwriting({}, {{"--json", options.json}, {"--html", options.html}});
+  say(throttle_warnings(resolved, plan_of(resolved, options.file), options.file));
   nlohmann::ordered_json result = what.recorded;
   DocumentOutput json(options.json), html(options.html);
   nlohmann::ordered_json block = with_results(

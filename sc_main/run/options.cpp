@@ -14,6 +14,7 @@
 #include "sc_main/run/exit_code.h"
 #include "sc_main/run/fidelity_option.h"
 #include "sc_main/run/file_identity.h"
+#include "sc_main/run/output_names.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/units.h"
@@ -194,7 +195,8 @@ po::options_description CommonOptions::describe() {
       "only these signals, e.g. 'sip0.cube3.**'; repeatable");
   add("wave-window", po::value(&wave_window)->value_name("FROM..TO"), "only this time, e.g. '10us..20us'");
   add("oplog", po::value(&oplog)->value_name("FILE[.gz]"),
-      "every op of every engine, as JSON lines; as a database if the name ends in .sqlite; docs/oplog.md");
+      "every op of every engine, as JSON lines; as a database if the name ends in .sqlite, .sqlite3 or .db; "
+      "docs/oplog.md");
   add("report", po::value(&report)->value_name("FILE.html"),
       "a page for the browser: where the time went, timeline, the machine, roofline, bounds");
   add("what-if", po::bool_switch(&what_if),
@@ -263,6 +265,7 @@ void CommonOptions::check(Refusals& refusals) const {
   if (stats_detail && stats.empty() && !stats_in_json && report.empty())
     refusals.add("--stats-detail without --stats, --stats-in-json or --report", "give --stats FILE as well");
   refusals.from([this] { check_outputs(); });
+  refuse_foreign_endings(outputs(), refusals);
   if (vcd.empty() && !wave_filters.empty()) refusals.add("--wave-filter without --vcd", "give --vcd FILE as well");
   if (vcd.empty() && !wave_window.empty()) refusals.add("--wave-window without --vcd", "give --vcd FILE as well");
   refusals.from([this] { waves(); });

@@ -155,6 +155,14 @@ nlohmann::ordered_json read_result_json(const std::string& path, const std::stri
   return json;
 }
 
+nlohmann::ordered_json read_rows_json(const std::string& path, const std::string& name) {
+  nlohmann::ordered_json json = read_result_json(path, name);
+  if (json["results"].empty())
+    throw UsageError(fmt::format("{} has nothing to look at: 'results' is empty", name),
+                     "give the result of a run that has rows");
+  return json;
+}
+
 EarlierRun read_result(const std::string& path) {
   const std::string name = fmt::format("--from '{}'", path);
   const nlohmann::ordered_json json = read_result_json(path, name);
@@ -162,6 +170,8 @@ EarlierRun read_result(const std::string& path) {
   run.config = json["config"];
   run.ccl = json.value("ccl", nlohmann::ordered_json());
   run.tuned = json.value("tuned", nlohmann::ordered_json());
+  const auto version = json.find("version");
+  run.version = version != json.end() && version->is_string() ? version->get<std::string>() : "unknown";
   run.files = json.value("files", nlohmann::ordered_json::object());
   const bool texts = run.files.is_object() &&
                      std::all_of(run.files.begin(), run.files.end(), [](const auto& hash) { return hash.is_string(); });

@@ -59,11 +59,15 @@ struct EarlierRun {
   nlohmann::ordered_json config;
   nlohmann::ordered_json ccl, tuned;  ///< text, or null
   nlohmann::ordered_json files;       ///< hash by name
+  std::string version;                ///< that wrote it
 };
 /// Contents of a file; throws OutputError.
 std::string read_file(const std::string& path);
 /// The whole of a result file. `name`: how messages call it, such as "--from 'a.json'". Throws as read_result().
 nlohmann::ordered_json read_result_json(const std::string& path, const std::string& name);
+/// The same of a result that is to be looked at: it has rows. Throws UsageError also where `results` is empty, as a
+/// plug-in may leave it: `run --from` takes such a file.
+nlohmann::ordered_json read_rows_json(const std::string& path, const std::string& name);
 /// What `use` makes of result files, which anybody may have changed. Throws UsageError where they hold what `run` does
 /// not write. `names`: of the files, in quotes.
 template <class Use>

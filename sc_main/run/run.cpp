@@ -25,6 +25,7 @@
 #include "sc_main/run/replay_energy.h"
 #include "sc_main/run/simulation.h"
 #include "sc_main/run/terminal.h"
+#include "sc_main/run/version.h"
 #include "tlm/config/config_node.h"
 #include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
@@ -173,7 +174,6 @@ Run::Run(Arguments arguments) {
   workload_ = catalogue.make(name);
   if (!workload_)
     throw UsageError(fmt::format("unknown workload {}", quote(name)), suggest(name, catalogue.names(), "workloads"));
-
   plugin_ = catalogue.plugin_of(name);
   po::options_description all;
   all.add(machine_.describe()).add(common_.describe());
@@ -241,9 +241,7 @@ void Run::hash_files() {
   }
 }
 
-void Run::refuse_overwriting(std::vector<std::string> inputs) const {
-  NamedFiles outputs = common_.outputs();
-  for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
+void Run::refuse_overwriting(std::vector<std::string> inputs, const NamedFiles& outputs) const {
   inputs.push_back(common_.ccl);
   for (const auto& [file, hash] : result_.files.items()) inputs.push_back(file);
   kernbench::refuse_overwriting(inputs, outputs);
@@ -300,9 +298,7 @@ ReplayRefresh refresh_of(const topology::Plan& plan) {
   return {clock_ps * (all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
           clock_ps * (all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb)};
 }
-}  // namespace
 
-namespace {
 /// "kernbench: error: --debug found 128 races" and what they are; empty: none.
 std::string races_text(const std::vector<RaceKind>& kinds) {
   std::uint64_t races = 0;
@@ -326,14 +322,19 @@ bool Run::may_replay() const {
 
 Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& plan, const Interrupt& interrupt,
                      const std::vector<const OutputFile*>& files) {
-  refuse_overwriting(resolved.files);
+  NamedFiles outputs = common_.outputs();
+  for (const std::string& file : workload_->outputs()) outputs.emplace_back("an output", file);
+  refuse_overwriting(resolved.files, outputs);
   result_.config = resolved.config;
   // Tuned times that ship decide the result as the machine does.
   const std::string tuned = ccl::TunedTable::shipped(ccl::machine_key(plan.map)).yaml();
   if (!tuned.empty()) result_.tuned = tuned;
   if (earlier_ && earlier_->tuned != result_.tuned && earlier_->config == resolved.config) {
-    throw UsageError("the times that ship for this machine are not those of the earlier run",
-                     "run it with the version that wrote the file, or with --algorithm NAME and without --from");
+    throw UsageError(
+        fmt::format("'tuned' in {} is not what ships for the machine of its 'config'", quote(common_.from)),
+        fmt::format("if 'config' was edited, leave it as it was and give --set KEY=VALUE; else run it with the version "
+                    "that wrote the file ({}; this is {}), or with --algorithm NAME and without --from",
+                    earlier_->version, kVersion));
   }
   result_.config_hash = resolved.hash;
   for (const std::string& input : inputs()) result_.config_hash = topology::hash_of(result_.config_hash + input);

@@ -9,6 +9,7 @@
 
 #include "sc_main/run/arguments.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/file_identity.h"
 #include "sc_main/run/interrupt.h"
 #include "sc_main/run/options.h"
 #include "sc_main/run/result_file.h"
@@ -55,6 +56,8 @@ class Run {
   Arguments reproducible() const { return {result_.command.begin() + 1, result_.command.end()}; }
   const std::string& workload() const { return result_.workload; }
   const CommonOptions& common() const { return common_; }
+  /// Throws UsageError if one of `outputs` is one of `inputs`, another file that the run reads, or another output.
+  void refuse_overwriting(std::vector<std::string> inputs, const NamedFiles& outputs) const;
   /// What decides the result beside the command and the resolved machine: text of ccl.yaml, tuned times that ship (once
   /// the machine is planned), hashes of files, plug-ins among them.
   std::vector<std::string> inputs() const;
@@ -64,8 +67,6 @@ class Run {
   const std::string& machine_name() const { return earlier_ ? common_.from : machine_.topology; }
   /// Hashes the files that the run reads by name; those that are not there are refused by what reads them.
   void hash_files();
-  /// Throws UsageError if an output is one of `inputs`, another file that the run reads, or another output.
-  void refuse_overwriting(std::vector<std::string> inputs) const;
   /// Those given now have to be those of the earlier run, wherever they are.
   void compare_plugins(const Arguments& before) const;
   /// Throws UsageError if one is not what it was in the earlier run and `given` does not name it again.

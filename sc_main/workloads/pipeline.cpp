@@ -122,12 +122,7 @@ std::vector<std::string> PipelineWorkload::files() const {
     document = pipeline::read_pipeline(load_config(file_, &ignored), {}, ignored);
   } catch (const ConfigError&) {
   }
-  std::set<std::string> weights;
-  pipeline::CheckOptions where;
-  where.folder = std::filesystem::path(file_).parent_path().string();
-  for (const pipeline::TensorInfo& tensor : document.tensors) {
-    if (tensor.value && tensor.value->file.given) weights.insert(pipeline::weight_path(where, *tensor.value));
-  }
+  const std::set<std::string> weights = pipeline::weight_paths(file_, document);
   files.insert(files.end(), weights.begin(), weights.end());
   for (const std::string& file : {inputs_, expect_}) {
     if (!file.empty()) files.push_back(file);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <limits>
+#include <charconv>
 #include <stdexcept>
 
 #include "tlm/config/enum_names.h"
@@ -12,6 +12,7 @@ namespace kernbench {
 namespace {
 
 constexpr std::size_t kMostSizes = 10'000;
+constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 62) - 1;  ///< what a shape may have of the smallest elements
 
 }  // namespace
 
@@ -20,9 +21,13 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
     return std::invalid_argument(
         fmt::format("{} is {}; give bytes, such as 512, 4K, 1M or 2G (powers of 1024)", option, quote(text)));
   };
+  const auto too_large = [&] {
+    return std::invalid_argument(
+        fmt::format("{} is {}; give at most {} bytes, or {}T", option, quote(text), kMostBytes, kMostBytes >> 40));
+  };
   const std::size_t digits = text.find_first_not_of("0123456789");
   const std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
-  if (number.empty() || number.size() > 18) throw wrong();
+  if (number.empty()) throw wrong();
   unsigned shift = 0;
   if (!unit.empty() && unit != "B") {
     const std::size_t power = std::string("KMGT").find(static_cast<char>(std::toupper(unit[0])));
@@ -30,8 +35,9 @@ std::uint64_t parse_size(const std::string& option, const std::string& text) {
       throw wrong();
     shift = 10 * (static_cast<unsigned>(power) + 1);
   }
-  const std::uint64_t value = std::stoull(number);
-  if (value > std::numeric_limits<std::uint64_t>::max() >> shift) throw wrong();
+  std::uint64_t value = 0;
+  const std::from_chars_result read = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (read.ec != std::errc() || value > kMostBytes >> shift) throw too_large();
   return value << shift;
 }
 

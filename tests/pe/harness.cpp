@@ -122,7 +122,7 @@ std::vector<double> Bench::get(std::uint64_t offset, DType dtype, std::size_t co
 
 void Bench::route(tlm::tlm_generic_payload& payload) {
   const Packet& packet = Packet::of(payload);
-  sent.push_back({packet.kind, packet.destination, payload.get_address(), packet.bytes, queue.now()});
+  sent.push_back({packet.kind, packet.source, packet.destination, payload.get_address(), packet.bytes, queue.now()});
   tlm::tlm_generic_payload* moving = &payload;
   queue.at(queue.now() + options.latency, [this, moving] { deliver(*moving); });
 }

@@ -127,7 +127,7 @@ class Bench {
 
   struct Sent {
     PacketKind kind;
-    NodeId destination;
+    NodeId source, destination;
     std::uint64_t address;
     std::uint32_t bytes;
     Ps time;

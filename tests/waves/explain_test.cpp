@@ -25,6 +25,11 @@ Json explained(const Tool& tool, std::vector<std::string> arguments) {
   return json;
 }
 
+std::vector<std::string> extended(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 /// "pe.gemm.cols" is a key of the machine.
 bool is_key(const Json& config, const std::string& key) {
   std::string pointer = "/" + key;
@@ -139,6 +144,40 @@ TEST(Explain, OfATransformerHasEveryKernelOfItsLayersWithTheirLeastBytes) {
   }
   for (const char* kernel : {"attention.qkv", "attention.scores", "attention.out", "mlp.up", "mlp.down", "output"})
     EXPECT_EQ(kernels.count(kernel), 1U) << kernel;
+}
+
+/// What is repeated is the mean of what was simulated: in the time and in the share alike.
+TEST(Explain, TheShareOfTheBoundIsThatOfTheTimeWithReplayToo) {
+  const Tool tool;
+  std::vector<std::string> run = small_transformer(
+      tool, {"--data", "off", "--layers", "2", "--fidelity", "fast", "--replay", "on"}, small_model(2), "1");
+  run.erase(run.begin());
+  const Json json = explained(tool, run);
+  ASSERT_GT(json["replay"]["repeated_launches"].get<int>(), 0);
+  for (const Json& launch : json["explain"]["launches"]) {
+    if (!launch["bound_share"].is_number()) continue;
+    EXPECT_DOUBLE_EQ(launch["bound_share"].get<double>(),
+                     launch["bound_ns"].get<double>() / launch["time_ns"].get<double>())
+        << launch["kernel"];
+  }
+}
+
+/// They do masked scores too, which the kernel's result does not need.
+TEST(Explain, FlopOfTheArraysAreNamedAsSuch) {
+  const Tool tool;
+  std::vector<std::string> run = small_transformer(tool, {"--data", "off", "--layers", "1"}, small_model(1), "1");
+  const Outcome outcome = tool(extended(run, {"--explain", "--json", "r.json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(" array FLOP/B array TFLOP/s "));
+  const Json json = Json::parse(read(tool.file("r.json")));
+  double done = 0, needed = 0;
+  for (const Json& launch : json["explain"]["launches"])
+    done += launch["kernel"] == "attention.scores" ? launch["flops"].get<double>() : 0;
+  for (const Json& kernel : json["results"].back()["kernels"])
+    needed +=
+        kernel["name"] == "attention.scores" ? kernel["flops"].get<double>() / kernel["launches"].get<double>() : 0;
+  EXPECT_GT(needed, 0);
+  EXPECT_GE(done, needed);
 }
 
 /// Uniform traffic on k x k routers asks a link in the middle of a row for k / 4 flits a cycle and node.

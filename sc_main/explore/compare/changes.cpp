@@ -40,7 +40,8 @@ Json better_value(const Field& field, const std::string& key, const Json& json) 
   return better ? topology::to_json(field, topology::FieldValue(*better)) : Json();
 }
 
-/// Changes of the values of `config`, which holds what `section` says. `pointer`: of `config` in the whole machine.
+/// Changes of the values of `config`, which holds what `section` says; `to` is null where there is no better one.
+/// `pointer`: of `config` in the whole machine.
 void collect(const Section& section, const Json& config, const std::string& path, const std::string& pointer,
              const std::string& place, std::vector<Change>& changes) {
   for (const Field& field : section.fields) {
@@ -52,9 +53,7 @@ void collect(const Section& section, const Json& config, const std::string& path
       continue;
     }
     if (field.better == Better::none || found->is_null()) continue;
-    Json to = better_value(field, key, *found);
-    if (to.is_null()) continue;
-    changes.push_back({key, place, path, *found, std::move(to), {at}, false, field.paces_block});
+    changes.push_back({key, place, path, *found, better_value(field, key, *found), {at}, false, field.paces_block});
   }
 }
 
@@ -107,7 +106,9 @@ std::vector<Change> changes_of_overrides(const Json& overrides) {
 }
 }  // namespace
 
-std::vector<Change> changes_of(const Json& config) {
+namespace {
+/// With those whose `to` is null.
+std::vector<Change> all_changes_of(const Json& config) {
   std::vector<Change> changes;
   collect(topology::root_section(), config, "", "", "", changes);
   if (const auto overrides = config.find("overrides"); overrides != config.end() && overrides->is_array()) {
@@ -116,18 +117,55 @@ std::vector<Change> changes_of(const Json& config) {
   }
   return changes;
 }
+}  // namespace
+
+std::vector<Change> changes_of(const Json& config) {
+  std::vector<Change> changes = all_changes_of(config);
+  changes.erase(
+      std::remove_if(changes.begin(), changes.end(), [](const Change& change) { return change.to.is_null(); }),
+      changes.end());
+  return changes;
+}
+
+std::vector<std::string> keys_at_their_best(const Json& config) {
+  std::vector<std::string> keys;
+  for (const Change& change : all_changes_of(config)) {
+    if (change.to.is_null()) keys.push_back(change.name());
+  }
+  return keys;
+}
+
+Json without_refresh(Json config) {
+  bool refreshes = false;
+  const auto stop = [&](const Json::json_pointer& at) {
+    if (!config.contains(at) || config[at] == "none") return;
+    config[at] = "none";
+    refreshes = true;
+  };
+  stop(Json::json_pointer("/cube/hbm/refresh"));
+  const std::size_t overrides = config.value("overrides", Json::array()).size();
+  for (std::size_t i = 0; i < overrides; ++i)
+    stop(Json::json_pointer(fmt::format("/overrides/{}/cube/hbm/refresh", i)));
+  return refreshes ? config : Json();
+}
+
+namespace {
+/// `change` into `config`; entries of `overrides` that go are added to `gone`.
+void apply(const Change& change, Json& config, std::set<std::size_t, std::greater<>>& gone) {
+  for (const Change& end : change.ends) apply(end, config, gone);
+  for (const std::string& pointer : change.pointers) {
+    if (change.removes) {
+      gone.insert(std::stoul(pointer.substr(pointer.rfind('/') + 1)));
+    } else {
+      config[Json::json_pointer(pointer)] = change.to;
+    }
+  }
+}
+}  // namespace
 
 Json changed(Json config, const std::vector<const Change*>& changes) {
   std::set<std::size_t, std::greater<>> gone;  // the last ones first: the places of the others stay
-  for (const Change* change : changes) {
-    for (const std::string& pointer : change->pointers) {
-      if (change->removes) {
-        gone.insert(std::stoul(pointer.substr(pointer.rfind('/') + 1)));
-      } else {
-        config[Json::json_pointer(pointer)] = change->to;
-      }
-    }
-  }
+  for (const Change* change : changes) apply(*change, config, gone);
   for (const std::size_t entry : gone) config["overrides"].erase(entry);
   return config;
 }

@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 
 #include "sc_main/explore/compare/changes.h"
+#include "sc_main/explore/compare/link_ends.h"
 #include "sc_main/explore/sweep/executor.h"
 #include "sc_main/explore/sweep/record.h"
 #include "sc_main/explore/sweep/task.h"
 #include "sc_main/process/pool.h"
 #include "sc_main/run/exit_code.h"
+#include "sc_main/run/plan_of.h"
 #include "sc_main/run/run.h"
 #include "tlm/config/nearest.h"
 #include "topology/spec/resolve.h"
@@ -46,13 +49,17 @@ Json algorithms_of(const Json& result) {
   return names;
 }
 
-/// Of a layer the kernels' names; where a name has several, the first.
+/// Of a layer the kernels' names; where a name has several, the first. Rows that are sums of others stand for those.
 Json mappings_of(const Json& result) {
   Json mappings = Json::object();
+  const Json& rows = result["results"];
+  const bool sums =
+      std::any_of(rows.begin(), rows.end(), [](const Json& row) { return is_total(row) && row.contains("kernels"); });
   const auto note = [&](const std::string& name, const Json& one) {
     if (one.contains("mapping") && !mappings.contains(name)) mappings[name] = one["mapping"];
   };
-  for (const Json& row : result["results"]) {
+  for (const Json& row : rows) {
+    if (sums && !is_total(row)) continue;
     note(row.value("op", ""), row);
     for (const Json& kernel : row.value("kernels", Json::array()))
       note(row.value("phase", "") + (row.contains("phase") ? " " : "") + kernel.value("name", ""), kernel);
@@ -205,9 +212,9 @@ Baseline find_baseline(const WhatIf& run, Trials& trials) {
   return baseline;
 }
 
-bool chosen(const Change& change, const std::vector<std::string>& globs) {
+bool chosen(const std::string& key, const std::vector<std::string>& globs) {
   return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-           return ::fnmatch(glob.c_str(), change.key.c_str(), 0) == 0;
+           return ::fnmatch(glob.c_str(), key.c_str(), 0) == 0;
          });
 }
 
@@ -217,6 +224,20 @@ struct Part {
   std::vector<std::size_t> changes;
   Attempt attempt;
 };
+
+/// The key that saves most, where it saves more by itself than the whole part, with which others cost time; else empty.
+std::string saves_more_alone(const Part& part, const std::vector<Change>& changes,
+                             const std::vector<std::optional<Attempt>>& attempts, double baseline_ns) {
+  if (part.attempt.state != "ran") return {};
+  std::string name;
+  double least = std::min(part.attempt.ns, baseline_ns);
+  for (const std::size_t i : part.changes) {
+    if (!attempts[i] || attempts[i]->state != "ran" || attempts[i]->ns >= least) continue;
+    least = attempts[i]->ns;
+    name = changes[i].name();
+  }
+  return name;
+}
 
 std::vector<Part> parts_of(const std::vector<Change>& changes) {
   std::vector<Part> parts;
@@ -260,7 +281,8 @@ bool says_less(const Json& entry, const Json& other) {
   return entry["place"] == "" && other["place"] != "" && entry["part"] == other["part"];
 }
 
-/// By the time saved; then what says less behind what says more; equal times share a rank.
+/// By the time saved; then what says less behind what says more; equal times share a rank, and what changes nothing has
+/// none.
 void rank(Json& entries) {
   const auto before = [](const Json& a, const Json& b) {
     const bool ran = a["state"] == "ran", other = b["state"] == "ran";
@@ -280,12 +302,60 @@ void rank(Json& entries) {
     entries.insert(entries.begin() + static_cast<std::ptrdiff_t>(behind), entry);
     --at;  // what has moved up
   }
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const bool shared = i > 0 && entries[i]["saved_ns"] == entries[i - 1]["saved_ns"];
-    entries[i]["rank"] = entries[i]["state"] != "ran" ? Json() : shared ? entries[i - 1]["rank"] : Json(i + 1);
-    entries[i].erase("paces_block");
-    entries[i].erase("placed");
+  std::size_t ranked = 0;
+  const Json* last = nullptr;
+  for (Json& entry : entries) {
+    entry.erase("paces_block");
+    entry.erase("placed");
+    if (entry["state"] != "ran" || saved(entry) == 0) continue;
+    ++ranked;
+    entry["rank"] = last != nullptr && (*last)["saved_ns"] == entry["saved_ns"] ? (*last)["rank"] : Json(ranked);
+    last = &entry;
   }
+}
+
+bool is_end_of(const Change& change, const Change& both) {
+  return std::any_of(both.ends.begin(), both.ends.end(),
+                     [&](const Change& end) { return end.name() == change.name(); });
+}
+
+/// Both ends of a link are worth naming where they save more than each alone, added up: else their own rows say it all.
+bool says_nothing_new(const Change& both, const std::vector<Change>& changes,
+                      const std::vector<std::optional<Attempt>>& attempts, const Attempt& baseline, double both_ns) {
+  if (both.ends.empty()) return false;
+  double alone = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (is_end_of(changes[i], both) && attempts[i] && attempts[i]->state == "ran")
+      alone += std::max(0.0, saved_ns(baseline.ns, attempts[i]->ns));
+  }
+  return kNearlyAsGood * saved_ns(baseline.ns, both_ns) <= alone;
+}
+
+/// Iterations of a row, whose time is their mean.
+double iterations_of(const Arguments& arguments) {
+  for (const char* option : {"--iters", "-n"}) {
+    const Arguments values = values_of(option, arguments);
+    if (!values.empty()) return std::max(1.0, std::atof(values.back().c_str()));
+  }
+  return 1;
+}
+
+/// What refreshes of the memories take of the time, by a run without, and how far off a saving may be by where they
+/// fall: each may hold up what is timed for its length or not at all, so that it grows with the root of their number.
+Json refreshes(const WhatIf& run, const topology::Plan& plan, const Baseline& baseline, Trials& trials) {
+  const Json calm = without_refresh(run.config);
+  if (calm.is_null()) return nullptr;
+  const Attempt attempt = trials(baseline.arguments, {calm}).front();
+  const double take_ns = saved_ns(baseline.attempt.ns, attempt.ns);
+  if (attempt.state != "ran" || take_ns == 0) return nullptr;  // of runs that leave the memories alone
+  const HbmConfig& hbm = plan.spec.cube.hbm;
+  const bool all = hbm.refresh == RefreshPolicy::all_bank;
+  const double clock_ns = 1e9 / static_cast<double>(hbm.ck_hz),
+               every_ns = clock_ns * static_cast<double>(all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
+               lasts_ns = clock_ns * static_cast<double>(all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb),
+               times = run.measure == TimeOf::rows ? iterations_of(baseline.arguments) : 1,
+               number = every_ns > 0 ? std::max(1.0, times * baseline.attempt.ns / every_ns) : 1;
+  return {{"take_ns", take_ns}, {"number", number}, {"chance_ns", lasts_ns * std::sqrt(number) / times}};
 }
 
 Json pairs_of(const std::vector<Change>& changes, const Json& ranked, const WhatIf& run, const Baseline& baseline,
@@ -302,6 +372,7 @@ Json pairs_of(const std::vector<Change>& changes, const Json& ranked, const What
   std::vector<Json> machines;
   for (std::size_t a = 0; a < best.size(); ++a) {
     for (std::size_t b = a + 1; b < best.size(); ++b) {
+      if (is_end_of(*best[a], *best[b]) || is_end_of(*best[b], *best[a])) continue;
       pairs.emplace_back(a, b);
       machines.push_back(changed(run.config, {best[a], best[b]}));
     }
@@ -322,8 +393,10 @@ Json pairs_of(const std::vector<Change>& changes, const Json& ranked, const What
 Json what_if(const WhatIf& run, const std::atomic<bool>& stop) {
   std::vector<Change> changes;
   for (Change& change : changes_of(run.config)) {
-    if (chosen(change, run.keys)) changes.push_back(std::move(change));
+    if (chosen(change.key, run.keys)) changes.push_back(std::move(change));
   }
+  const topology::Plan plan = plan_of(topology::resolve_json(run.config, run.name), run.name);
+  for (Change& both : changes_of_both_ends(run.config, changes, plan)) changes.push_back(std::move(both));
   if (changes.empty())
     throw UsageError(fmt::format("no key of this machine matches {}", quote(join(run.keys))),
                      "give keys as 'kernbench topology show --stage 2' has them, e.g. 'cube.ucie.*'");
@@ -361,6 +434,9 @@ Json what_if(const WhatIf& run, const std::atomic<bool>& stop) {
       untried.push_back(change.name());
       continue;
     }
+    if (of_changes[i]->state == "ran" &&
+        says_nothing_new(change, changes, of_changes, baseline.attempt, of_changes[i]->ns))
+      continue;
     Json entry{{"rank", nullptr},
                {"key", change.key},
                {"place", change.place},
@@ -376,22 +452,26 @@ Json what_if(const WhatIf& run, const std::atomic<bool>& stop) {
   for (const Part& part : parts) {
     Json entry{{"part", part.name}, {"keys", part.changes.size()}};
     add_outcome(entry, part.attempt, baseline.attempt);
+    if (const std::string key = saves_more_alone(part, changes, of_changes, baseline.attempt.ns); !key.empty())
+      entry["less_than"] = key;
     of_part_entries.push_back(std::move(entry));
   }
   std::stable_sort(of_part_entries.begin(), of_part_entries.end(),
                    [](const Json& a, const Json& b) { return saved(a) > saved(b); });
 
   const RunTime recorded = time_of(baseline.recorded, run.measure);
-  Json block{{"measure", recorded.of},
-             {"options", baseline.arguments},
-             {"recorded_ns", recorded.ns},
-             {"baseline_ns", baseline.attempt.ns},
-             {"same", baseline.same}};
+  Json block{{"measure", recorded.of},     {"options", baseline.arguments},
+             {"recorded_ns", recorded.ns}, {"baseline_ns", baseline.attempt.ns},
+             {"same", baseline.same},      {"refreshes", refreshes(run, plan, baseline, trials)}};
   if (run.pairs) block["pairs"] = pairs_of(changes, entries, run, baseline, trials);
   for (Json& entry : entries) entry.erase("index");
   block["changes"] = std::move(entries);
   block["parts"] = std::move(of_part_entries);
   block["untried"] = std::move(untried);
+  block["at_best"] = Json::array();
+  for (const std::string& key : keys_at_their_best(run.config)) {
+    if (chosen(key, run.keys)) block["at_best"].push_back(key);
+  }
   block["runs"] = trials.count();
   return block;
 }
