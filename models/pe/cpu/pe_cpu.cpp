@@ -85,7 +85,6 @@ bool PeCpu::may_issue(KernelContext& context) {
 }
 
 void PeCpu::dispatched(std::uint32_t index) {
-  busy_ = false;
   services_.follow(cause_);
   services_.spend(Spent::dispatch, Services::Part::cpu);
   worked(services_.config.cpu.dispatch, kDispatch);
@@ -93,6 +92,7 @@ void PeCpu::dispatched(std::uint32_t index) {
   context.dispatching = false;
   if (context.state == KernelContext::State::running) issue(context.recorder.pop());
   finish_if_done(context);
+  busy_ = false;  // whatever the op sets free goes on when all of it is known
   advance();
 }
 
