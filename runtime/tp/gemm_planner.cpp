@@ -95,7 +95,7 @@ std::vector<GemmMapping> candidates(const GemmProblem& p, GemmMapping::Kind kind
       }
     }
   }
-  if (list.empty() && !lanes && !ring && kind != GemmMapping::Kind::passed) {  // the least that there is
+  if (!lanes && !ring && kind != GemmMapping::Kind::passed) {  // the least that there is, which runs in little room
     list.push_back({kind, std::min<std::int64_t>(rows, 32), std::min<std::int64_t>(cols, 32),
                     std::min<std::int64_t>(p.k, 64), 1, 1});
   }
