@@ -15,8 +15,10 @@ namespace {
 /// The fast grade: a decision takes up to four bursts of a row (docs/hbm.md, The fast grade).
 constexpr std::uint32_t kFastGrain = 4;
 
+/// Runs of bursts hold where no command of theirs waits for others' and no row closes within them.
 HbmConfig graded(HbmConfig config, const RunOptions& options) {
-  if (options.fidelity.hbm == Grade::fast) {
+  const bool in_runs = config.page_policy == PagePolicy::open && config.commands_never_bind();
+  if (options.fidelity.hbm == Grade::fast && in_runs) {
     config.grain = std::max(config.grain, kFastGrain);
     config.forward_writes = false;  // runs have no single address
   }

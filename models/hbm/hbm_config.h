@@ -86,7 +86,16 @@ struct HbmConfig {
   std::uint32_t queue_places() const { return queue_bursts != 0 ? queue_bursts : queue_depth * pseudo_channels; }
   std::uint32_t queue_places_of_pseudo_channel() const { return queue_places() / pseudo_channels; }
   std::uint32_t total_pseudo_channels() const { return channels * pseudo_channels; }
-  Rate pseudo_channel_peak() const { return Rate(ck_hz / burst_ck * burst_bytes); }
+  /// From one burst of a pseudo channel to the next at best, in CK: the data bus, tCCD_S, and the column command bus,
+  /// which takes one command a CK for all pseudo channels of a channel.
+  std::uint32_t least_burst_interval() const { return std::max({burst_ck, timing.t_ccd_s, pseudo_channels}); }
+  Rate pseudo_channel_peak() const { return Rate(ck_hz / least_burst_interval() * burst_bytes); }
+  /// The buses of pseudo channels never wait for the column command bus.
+  bool commands_never_bind() const { return pseudo_channels <= std::max(burst_ck, timing.t_ccd_s); }
+  /// A queue takes two interleave units of its pseudo channel: one is read while the next one comes.
+  bool queues_cover_units() const {
+    return std::uint64_t{queue_places_of_pseudo_channel()} * burst_bytes >= 2 * interleave_bytes;
+  }
 };
 
 }  // namespace kernbench

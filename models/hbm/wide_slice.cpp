@@ -48,7 +48,7 @@ bool WideSlice::possible(const HbmConfig& config, unsigned pseudo_channels_per_s
   const bool walks_groups = mapping.size() == 10 && mapping.compare(6, 4, "CoBg") == 0;
   const bool in_step = pseudo_channels_per_slice % config.pseudo_channels == 0 &&
                        (pseudo_channels_per_slice & (pseudo_channels_per_slice - 1)) == 0;
-  return walks_groups && in_step && config.refresh != RefreshPolicy::per_bank &&
+  return walks_groups && in_step && config.refresh != RefreshPolicy::per_bank && config.queues_cover_units() &&
          config.interleave_bytes % (config.burst_bytes * config.bank_groups) == 0 &&
          config.row_bytes * config.bank_groups % config.interleave_bytes == 0;
 }

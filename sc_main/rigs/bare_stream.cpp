@@ -52,6 +52,12 @@ HbmConfig channel_config(const BareStreamConfig& c) {
   return hbm;
 }
 
+/// B/s of so many pseudo channels of a channel.
+double peak_of(HbmConfig channel, std::uint32_t pseudo_channels) {
+  channel.pseudo_channels = pseudo_channels;
+  return static_cast<double>(channel.pseudo_channel_peak().bytes_per_second()) * pseudo_channels;
+}
+
 }  // namespace
 
 /// The source: offers bursts in order, one after the other, each as soon as the one before has been taken.
@@ -64,7 +70,7 @@ struct BareStream::Impl final : sc_core::sc_module, tlm::tlm_bw_transport_if<>, 
                 config.mapping.empty() ? default_mapping() : config.mapping, config.request_bytes),
         map(channel, channel.pseudo_channels),
         clock(channel),
-        peak(static_cast<double>(channel.ck_hz) / channel.burst_ck * channel.burst_bytes * config.pseudo_channels),
+        peak(peak_of(channel, config.pseudo_channels)),
         random(config.seed),
         queue(queue),
         hbm("hbm", channel, CubeCoord{0, 0}, 1, timing_only(config.fast), queue, nullptr) {

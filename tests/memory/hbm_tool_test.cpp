@@ -158,5 +158,24 @@ TEST(StreamPattern, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(mapping.err, HasSubstr("mapping 'RoBaCo': name each of"));
 }
 
+/// Runs of bursts are no short cut where commands of pseudo channels wait for each other, or rows close within them.
+TEST(HbmStream, GradesAreOneWhereRunsOfBurstsDoNotHold) {
+  const Tool tool;
+  const auto row_of = [&](const std::string& grade, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"run",    "stream",      "--pattern",  "seq",   "--requests",
+                                   "4000",   "--request",   "256",        "--set", "cube.hbm.refresh=none",
+                                   "--json", "stream.json", "--fidelity", grade};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = tool(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(std::ifstream(tool.file("stream.json")))["results"][0].dump();
+  };
+  for (const std::vector<std::string>& machine :
+       std::vector<std::vector<std::string>>{{"--queue", "256", "--scope", "ch", "--mapping", "RoSiBaCoBgPc", "--set",
+                                              "cube.hbm.pseudo_channels=4", "--set", "cube.hbm.channels=8"},
+                                             {"--set", "cube.hbm.page_policy=closed"}})
+    EXPECT_EQ(row_of("fast", machine), row_of("accurate", machine));
+}
+
 }  // namespace
 }  // namespace kernbench

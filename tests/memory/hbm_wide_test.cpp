@@ -194,6 +194,29 @@ TEST(WideSlice, OtherMappingsAndSharedChannelsAreServedEachForItself) {
   config = TwoStacks::config();
   config.refresh = RefreshPolicy::per_bank;
   EXPECT_FALSE(WideSlice::possible(config, 4));
+  config = TwoStacks::config();
+  config.queue_depth = static_cast<std::uint32_t>(2 * config.interleave_bytes / config.burst_bytes);
+  EXPECT_TRUE(WideSlice::possible(config, 4));
+  --config.queue_depth;
+  EXPECT_FALSE(WideSlice::possible(config, 4)) << "less than two units: what is full holds up the others";
+}
+
+/// tCCD_S and the shared command bus, one column command a cycle, limit a pseudo channel as its data bus does.
+TEST(HbmConfig, PeaksAreOfTheSlowestOfDataBusAndCommands) {
+  HbmConfig config;
+  config.ck_hz = 1'600'000'000;
+  config.burst_bytes = 32;
+  config.burst_ck = 2;
+  config.timing.t_ccd_s = 2;
+  config.pseudo_channels = 2;
+  EXPECT_EQ(config.pseudo_channel_peak().bytes_per_second(), 25'600'000'000);
+  config.burst_ck = 1;
+  EXPECT_EQ(config.pseudo_channel_peak().bytes_per_second(), 25'600'000'000) << "tCCD_S";
+  config.timing.t_ccd_s = 8;
+  EXPECT_EQ(config.pseudo_channel_peak().bytes_per_second(), 6'400'000'000);
+  config.timing.t_ccd_s = 2;
+  config.pseudo_channels = 4;
+  EXPECT_EQ(config.pseudo_channel_peak().bytes_per_second(), 12'800'000'000) << "four share the command bus";
 }
 
 }  // namespace

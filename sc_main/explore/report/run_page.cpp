@@ -52,8 +52,7 @@ Json roof_of(const topology::Plan& plan) {
     if (macs > 0) rates[to_string(dtype)] = 2 * macs;
   }
   const HbmConfig& hbm = plan.spec.cube.hbm;
-  const double bursts = static_cast<double>(hbm.ck_hz) / hbm.burst_ck;
-  const double rate = bursts * hbm.burst_bytes * hbm.channels * hbm.pseudo_channels;
+  const double rate = static_cast<double>(hbm.pseudo_channel_peak().bytes_per_second()) * hbm.total_pseudo_channels();
   return {{"flops_per_s", std::move(rates)}, {"hbm_bytes_per_s_per_pe", rate / plan.spec.cube.pes}};
 }
 
