@@ -71,6 +71,33 @@ TEST(Throttles, EveryKindIsFoundOnceAtItsKey) {
   one("pe.dma.outstanding=1", "pe.dma.outstanding");
 }
 
+TEST(Throttles, QueuesOfHbmThatHoldLessThanTwoUnitsAreTold) {
+  // A unit of 256 B is eight bursts of 32 B.
+  EXPECT_TRUE(found({"cube.hbm.queue_depth=16"}).empty());
+  EXPECT_EQ(found({"cube.hbm.queue_depth=15"}).at("cube.hbm.queue_depth"), "give at least 16, or a shorter interleave");
+}
+
+TEST(Throttles, ATcmSlowerThanItsSliceIsTold) {
+  EXPECT_TRUE(found({"pe.tcm.bandwidth=102.4 GB/s"}).empty());
+  const auto hints = found({"pe.tcm.bandwidth=102.3 GB/s"});
+  ASSERT_EQ(hints.size(), 1U);
+  EXPECT_EQ(hints.at("pe.tcm.bandwidth"), "give at least 102.4 GB/s");
+}
+
+// 819.2 GB/s of a slice come through a port of 256 GB/s.
+TEST(Throttles, ReadsUnderWayCoverWhatThePortBrings) {
+  EXPECT_TRUE(found({"cube.hbm.burst_size=256 B", "cube.hbm.interleave=256 B"}).empty());
+}
+
+TEST(Throttles, DataBusesOfHbmThatWaitForCommandsAreTold) {
+  auto hints = found({"cube.hbm.timing.t_ccd_s=4", "cube.hbm.timing.t_ccd_l=4"});
+  ASSERT_EQ(hints.size(), 1U);
+  EXPECT_EQ(hints.at("cube.hbm.timing.t_ccd_s"), "give a t_ccd_s of at most 2");
+  hints = found({"cube.hbm.pseudo_channels=4", "cube.hbm.channels=8"});
+  ASSERT_EQ(hints.size(), 1U);
+  EXPECT_EQ(hints.at("cube.hbm.pseudo_channels"), "give at most 2 pseudo channels to a channel, and more channels");
+}
+
 // A place of ring8's routers is free again after 2 x allocation + switch + link + credit = 6 cycles, of a crossbar,
 // which only sources feed, after 1 + link + credit.
 TEST(Throttles, BuffersBelowTheCreditLoopAreFoundOnBothSidesOfIt) {

@@ -45,6 +45,7 @@ class ThrottleSearch {
         if (!outer && &end < &peer) look_at_ends(end, peer);
       }
     }
+    look_at_bursts();
     look_at_pcie();
     look_at_outstanding();
     for (const Network& network : plan_.networks) look_at_buffers(network);
@@ -139,6 +140,40 @@ class ThrottleSearch {
     return of_io_chiplet(end) ? plan_.spec.sip.io.ucie : plan_.spec.cube_at({network.sip, network.cube}).ucie;
   }
 
+  /// The data buses of HBM take a burst as soon as the one before has gone.
+  void look_at_bursts() {
+    look_at_bursts(plan_.spec.cube.hbm, [](const char* key) { return Named{key, key}; });
+    for (const auto& [at, cube] : plan_.spec.cubes)
+      look_at_bursts(cube.hbm, [&at = at](const char* key) { return overridden(key, names::cube(at)); });
+  }
+  template <class Name>
+  void look_at_bursts(const HbmConfig& hbm, const Name& name) {
+    if (!hbm.queues_cover_units()) {
+      const Named queue = name("cube.hbm.queue_depth");
+      add(queue.place,
+          fmt::format("{} is {}: a queue holds less than two units of {} ({}), and what waits for a full one holds up "
+                      "what is for the others",
+                      queue.name, hbm.queue_depth, name("cube.hbm.interleave").name,
+                      format_quantity(hbm.interleave_bytes, Dimension::bytes)),
+          fmt::format("give at least {}, or a shorter interleave", 2 * hbm.interleave_bytes / hbm.burst_bytes));
+    }
+    if (hbm.least_burst_interval() <= hbm.burst_ck) return;
+    const Named bursts = name("cube.hbm.burst_cycles");
+    const std::string what = fmt::format("{} is {}", bursts.name, hbm.burst_ck);
+    if (hbm.timing.t_ccd_s >= hbm.pseudo_channels) {
+      add(name("cube.hbm.timing.t_ccd_s").place,
+          fmt::format("{}, but timing.t_ccd_s is {}: a data bus is used for {} of {} cycles", what, hbm.timing.t_ccd_s,
+                      hbm.burst_ck, hbm.timing.t_ccd_s),
+          fmt::format("give a t_ccd_s of at most {}", hbm.burst_ck));
+    } else {
+      add(name("cube.hbm.pseudo_channels").place,
+          fmt::format("{}, but {} pseudo channels share a command bus, one column command a cycle: a data bus is used "
+                      "for {} of {} cycles",
+                      what, hbm.pseudo_channels, hbm.burst_ck, hbm.pseudo_channels),
+          fmt::format("give at most {} pseudo channels to a channel, and more channels", hbm.burst_ck));
+    }
+  }
+
   /// Credits go one per TLP of payload and overhead, and come back two latencies after it began.
   void look_at_pcie() {
     const PcieConfig& pcie = plan_.spec.sip.io.pcie;
@@ -160,15 +195,27 @@ class ThrottleSearch {
     if (pes.empty() || !map.packet_latency) return;
     std::set<PeCoord> some{pes.front()};
     for (const auto& [at, odd] : plan_.spec.pes) some.insert(at);
-    for (const PeCoord at : some) {
-      const DmaConfig& dma = plan_.spec.pe_at(at).dma;
-      Named key{"pe.dma.outstanding", "pe.dma.outstanding"};
-      if (plan_.spec.pes.count(at) != 0) key = overridden(key.name, names::pe(at));
-      look_at_reads(key, map.pe(at), map.rates(at).hbm_slice, at, dma.outstanding, dma.burst_bytes);
-    }
+    for (const PeCoord at : some) look_at_pe(at);
     const PcieConfig& pcie = plan_.spec.sip.io.pcie;
     look_at_reads({"sip.io.pcie.outstanding", "sip.io.pcie.outstanding"}, map.pcie_ep(0), Rate(pcie.bytes_per_second),
                   pes.front(), pcie.outstanding, kMaxPacketBytes);
+  }
+  void look_at_pe(PeCoord at) {
+    const DmaConfig& dma = plan_.spec.pe_at(at).dma;
+    const auto key = [&](const char* name) {
+      return plan_.spec.pes.count(at) != 0 ? overridden(name, names::pe(at)) : Named{name, name};
+    };
+    const auto rates = plan_.map.rates(at);
+    const auto slower = [](Rate a, Rate b) { return a.bytes_per_second() < b.bytes_per_second() ? a : b; };
+    const Rate brought = slower(rates.hbm_slice, rates.port);
+    if (rates.tcm.bytes_per_second() < brought.bytes_per_second()) {
+      add(key("pe.tcm.bandwidth").place,
+          fmt::format("{} is {}, less than a slice of HBM brings, {}", key("pe.tcm.bandwidth").name,
+                      format_rate(rates.tcm.bytes_per_second()), format_rate(brought.bytes_per_second())),
+          fmt::format("give at least {}", format_rate(brought.bytes_per_second())));
+    }
+    look_at_reads(key("pe.dma.outstanding"), plan_.map.pe(at), slower(brought, rates.tcm), at, dma.outstanding,
+                  dma.burst_bytes);
   }
   /// Of `outstanding` reads of so many bytes from `owner`'s slice.
   void look_at_reads(const Named& key, NodeId from, Rate rate, PeCoord owner, std::uint64_t outstanding,
