@@ -167,6 +167,25 @@ TEST(Trains, LayersOfALanguageModelKeepToTheirPrintedBand) {
             0);
 }
 
+/// Two cubes whose memories never refresh.
+std::vector<std::string> on_two_cubes(std::vector<std::string> run) {
+  return with(std::move(run), {"--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=1", "--set",
+                               "cube.hbm.refresh=none", "--data", "off"});
+}
+
+// Rule: docs/noc.md. A flow of which a place is free every 6 cycles has 1 in 6 of a port, however fast it is simulated.
+TEST(FidelityThatHolds, ShallowBuffersSlowTheFastGradeAsTheAccurateOne) {
+  for (const char* slow : {"cube.noc.vc_depth=1", "cube.noc.pipeline.link=20"}) {
+    const std::vector<std::string> arguments =
+        with(on_two_cubes({"run", "p2p", "-b", "64K", "-e", "64K"}), {"--set", slow});
+    const char* warning = "cycles of a port";
+    const ordered_json accurate = run_json(arguments, warning),
+                       fast = run_json(with(arguments, {"--fidelity", "fast"}), warning);
+    EXPECT_EQ(fast["fidelity"], "noc=accurate,hbm=fast");
+    for (const double error : errors(accurate["results"], fast["results"])) EXPECT_LT(std::fabs(error), 0.05) << slow;
+  }
+}
+
 TEST(Trains, FitWiresWithShortBuffers) {
   const std::vector<std::string> arguments{"run",   "all_reduce",
                                            "-b",    "256K",
