@@ -73,6 +73,8 @@ struct LinkPort::Impl {
     void credit(unsigned network, unsigned packets, Ps when) override;
     unsigned debug(BackDoor& access) override { return (*at.wire_out)->debug(access); }
     void enqueue(Packet& packet, unsigned network, Ps ready);
+    void count_pauses(const Packet& packet, Ps head, Ps tail);
+    void count_headers(const Packet& packet, Ps start);
     QueuedPort::Release serve(Packet& packet, Cycle now, bool slips_in);
     void crosses(CauseLog& log, Packet& packet, const Wire::Passage& passage, Ps taken);
     Cause freed_by(unsigned network, Ps now);
@@ -182,6 +184,7 @@ void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
   Impl& impl = at.impl;
   const Ps now = impl.queue.now(), ready = std::max(impl.timing.ready(packet.bytes, head, tail), now);
   const auto network = static_cast<unsigned>(packet.virtual_network());
+  if (trains) count_pauses(packet, head, tail);
   if (trains && coming == 0 && ready <= now + kAtOnce && port(network).idle(packet, network, ready)) {
     enqueue(packet, network, ready);
     return;
@@ -191,6 +194,21 @@ void LinkPort::Impl::Sender::tail(Packet& packet, Ps head, Ps tail) {
     --coming;
     enqueue(packet, static_cast<unsigned>(packet.virtual_network()), ready);
   });
+}
+
+/// Behind others the packets of a train catch up with each other.
+void LinkPort::Impl::Sender::count_pauses(const Packet& packet, Ps head, Ps tail) {
+  if (packet.bytes <= kMaxPacketBytes || queued + coming != 0) return;
+  const LinkTiming& timing = at.impl.timing;
+  const Ps from = std::max(timing.earliest(packet.bytes, head, tail), wire.free());
+  const Ps to = timing.complete(packet.bytes, tail);
+  if (to > from) wire.count_pauses(packet.bytes, to - from);
+}
+
+/// Answers of writes go as the packets of data came, requests of reads at once or as their places come back.
+void LinkPort::Impl::Sender::count_headers(const Packet& packet, Ps start) {
+  const bool spread = packet.one_by_one || packet.kind == PacketKind::write_ack;
+  wire.count_headers(packet.headers, spread ? wire.held(kMaxPacketBytes) : at.impl.clock.at(1), start);
 }
 
 void LinkPort::Impl::Sender::enqueue(Packet& packet, unsigned network, Ps ready) {
@@ -206,6 +224,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
   const NocConfig& noc = impl.config.noc;
   const Ps complete = impl.timing.complete(packet.bytes, packet.tail);
   const Ps free = slips_in ? now : wire.free();
+  if (trains && packet.bytes == 0) count_headers(packet, std::max<Ps>(now, wire.free()));
   const Wire::Passage passage = slips_in ? wire.slip_in(packet.bytes, now, complete)
                                          : wire.send(packet.bytes, std::max<Ps>(now, wire.free()), complete);
   packet.charge(Delay::contention, passage.start - packet.head + passage.replayed);
@@ -218,7 +237,7 @@ QueuedPort::Release LinkPort::Impl::Sender::serve(Packet& packet, Cycle now, boo
     const Ps taken = std::clamp(free, packet.head, passage.start);
     if (taken > packet.head) usage->wait(packet.head, taken, kWire);
     if (passage.start > taken) usage->wait(taken, passage.start, slips_in ? kWire : kCredit);
-    usage->busy(passage.start, passage.end, packet.bytes, slips_in ? 1 : packets_of(packet.bytes));
+    usage->busy(passage.start, passage.end, packet.bytes, slips_in ? 1 : packet.packets());
   }
   if (track != kNoTrack) {
     impl.observer->interval(track, passage.start, passage.end, passage.replays == 0 ? kBusy : kReplay);

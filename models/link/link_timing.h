@@ -27,8 +27,12 @@ class LinkTiming {
     const Ps held = rate_.time_for(bytes + std::uint64_t{header_bytes_} * packets_of(bytes));
     const Ps full_rate = clock_.at(flits_(bytes) - 1) + last_flit(bytes);
     const Ps needed = std::max(held, full_rate), sent = complete(bytes, tail);
+    return std::max(earliest(bytes, head, tail), sent > needed ? sent - needed : 0);
+  }
+  /// From when on its first packet could go, however slowly the others come.
+  Ps earliest(std::uint32_t bytes, Ps head, Ps tail) const {
     const Ps first = this->first(bytes, head, tail);
-    return std::max({head, first > known_ ? first - known_ : 0, sent > needed ? sent - needed : 0});
+    return std::max(head, first > known_ ? first - known_ : 0);
   }
   /// When all of the first packet of a train is here whose flits come evenly from `head` to `tail`; of one packet:
   /// tail.

@@ -88,6 +88,35 @@ class Wire {
     return passage;
   }
 
+  // What a train is counted as beyond what it takes; none of this changes a time.
+
+  /// Of its packets, `headers` - 1 have no data in this direction: their headers, `apart` of each other, beside the one
+  /// that is sent at `start`, which is to follow. One that comes while flits are under way goes on in them, another
+  /// begins a flit; how busy the wire is while they come is taken from the time before.
+  void count_headers(std::uint32_t headers, Ps apart, Ps start) {
+    const std::uint64_t others = headers - 1;
+    if (others == 0) return;
+    stats_.packets += others;
+    if (link_.flit_bytes == 0) {
+      stats_.raw_bytes += others * raw(link_.header_bytes);
+      return;
+    }
+    const Ps window = others * apart, end = flits_ == 0 ? 0 : piece_end(flits_ * pieces_per_flit_);
+    const Ps from = std::max(start - std::min(start, window), epoch_), to = std::min(start, end);
+    const std::uint64_t within = window == 0 || to <= from ? 0 : others * (to - from) / window;
+    stats_.raw_bytes += within * raw(link_.header_bytes);
+    add_flits(flits_for(others - within + 1, apart, held(0)) - 1);
+  }
+  /// The packets of a train of `bytes` come over so long a time, `span`, that the wire pauses between them: the flits
+  /// that stay empty in part.
+  void count_pauses(std::uint32_t bytes, Ps span) {
+    const std::uint64_t packets = packets_of(bytes);
+    const Ps packet = held(kMaxPacketBytes);
+    if (link_.flit_bytes == 0 || packets == 1 || span <= packets * packet) return;
+    const Ps apart = (span - packet) / (packets - 1);
+    add_flits(flits_for(packets, apart, packet) - flits_for(packets, packet, packet));
+  }
+
   Ps free() const { return free_; }  ///< from when on the next packet may start
   /// Time that a packet of `bytes` needs the wire for.
   Ps held(std::uint32_t bytes) const { return rate_.time_for(framed(bytes)); }
@@ -115,7 +144,24 @@ class Wire {
     if (link_.flit_bytes != 0) return send_in_flits(passage, start, first);
     passage.head = first + link_.latency;
     passage.tail = passage.end + link_.latency;
-    stats_.raw_bytes += (framed * link_.raw_parts + link_.payload_parts - 1) / link_.payload_parts;
+    // Of a train: of each of its packets.
+    const std::uint64_t packet = kMaxPacketBytes + link_.header_bytes, full = framed / packet;
+    stats_.raw_bytes += full * raw(packet) + raw(framed - full * packet);
+  }
+  /// Bytes that `framed` take on a wire without flits.
+  std::uint64_t raw(std::uint64_t framed) const {
+    return (framed * link_.raw_parts + link_.payload_parts - 1) / link_.payload_parts;
+  }
+  /// That packets begin which start `apart` and hold the wire for `held` each: theirs alone, or those of one stream.
+  std::uint64_t flits_for(std::uint64_t packets, Ps apart, Ps held) const {
+    const Ps flit = link_.flit_time();
+    const std::uint64_t alone = std::max<std::uint64_t>((held + flit - 1) / flit, 1);
+    if (apart >= alone * flit) return packets * alone;
+    return std::max<std::uint64_t>(((packets - 1) * apart + held + flit - 1) / flit, 1);
+  }
+  void add_flits(std::uint64_t flits) {
+    stats_.flits += flits;
+    stats_.raw_bytes += flits * link_.flit_bytes;
   }
   // A train has a header for each of its packets.
   std::uint64_t framed(std::uint32_t bytes) const {

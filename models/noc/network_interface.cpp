@@ -70,6 +70,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
 
   void inject(Packet& packet) {
     sc_assert(packet.bytes <= config.longest);
+    if (packet.bytes == 0) packet.headers = static_cast<std::uint16_t>(packets_of(packet.payload->get_data_length()));
     const RouteDecision route = routes.enter(packet.destination, config.router, false, packet.dateline);
     packet.exit_router = route.exit.router;
     packet.exit_port = route.exit.port;

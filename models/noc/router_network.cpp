@@ -66,12 +66,12 @@ void RouterNetwork::soon(unsigned router, unsigned output, unsigned channel) {
 [[gnu::always_inline]] inline void RouterNetwork::leave(RouterOutput& to, unsigned router, unsigned input,
                                                         Packet& packet, Cycle head, Cycle tail) {
   packet.tail = clock_.at(tail);
-  to.stats.packets += packets_of(packet.bytes);
+  to.stats.packets += grade_ == Grade::fast ? packet.packets() : 1;  // only the fast grade has trains
   to.stats.bytes += packet.bytes;
   const Ps busy = busy_of(packet);
   to.stats.busy += busy;
   if (to.usage != nullptr) {
-    to.usage->busy(packet.tail - busy, packet.tail, packet.bytes, packets_of(packet.bytes));
+    to.usage->busy(packet.tail - busy, packet.tail, packet.bytes, packet.packets());
     if (grade_ != Grade::fast) --inputs_[router][input].here;
   }
   if (to.observed) routers_[router]->publish(input, to, packet, head, tail);

@@ -14,10 +14,10 @@ constexpr unsigned kCreditsAtOnce = 16;
 
 void RouterOutput::reached(const Packet& packet, Ps time, Ps waited, Ps busy) const {
   VcUse& vc = vcs[packet.vc];  // the tail may find the next router's channel in the packet
-  vc.packets += packets_of(packet.bytes);
+  vc.packets += packet.packets();
   vc.bytes += packet.bytes;
   vc.busy += busy;
-  if (detail) over_time[packet.vc]->busy(time, time + busy, packet.bytes, packets_of(packet.bytes));
+  if (detail) over_time[packet.vc]->busy(time, time + busy, packet.bytes, packet.packets());
   if (waited == 0) return;
   usage->wait(time - waited, time);
   vc.waiting += waited;

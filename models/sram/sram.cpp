@@ -78,9 +78,10 @@ struct Sram::Impl final : MemoryBackend {
   }
 
   SramTiming::Span book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps start) {
-    ++served.requests;
+    const std::uint32_t packets = packets_of(payload.get_data_length());
+    served.requests += packets;
     served.bytes += payload.get_data_length();
-    if (usage != nullptr) usage->busy(start, start, payload.get_data_length(), 1);
+    if (usage != nullptr) usage->busy(start, start, payload.get_data_length(), packets);
     if (options.data && !memory_access::apply(payload, offset, contents) && unwritten_reports++ < 10)
       memory_access::warn_unwritten(name, payload);
     return timing.book(offset, payload.get_data_length(), start, [&](unsigned bank, Ps begin, Ps end) {

@@ -80,6 +80,7 @@ Fidelity parse_fidelity(const std::string& text) {
     }
     if (!seen.insert(name).second)
       refuse(text, number, fmt::format("{} for the second time", quote(name)), "give each part once");
+    fidelity.noc_by_name |= name == "noc";
     (name == "noc" ? fidelity.noc : fidelity.hbm) = read_grade(text, number, entry.substr(equals + 1));
   }
   return fidelity;
@@ -94,12 +95,18 @@ std::vector<ErrorBand> error_bands(const Fidelity& fidelity) {
   return bands;
 }
 
-std::string describe(const Fidelity& fidelity) {
+std::string describe(const Fidelity& fidelity, const Fidelity& asked) {
   std::vector<std::string> known;
   for (const ErrorBand& band : error_bands(fidelity)) {
     known.push_back(fmt::format("{} {:g}% ({})", to_string(band.part), band.percent, band.measure));
   }
-  return fmt::format("fidelity {}; known error: {}", to_string(fidelity), join(known, "; "));
+  const std::string why = fidelity == asked
+                              ? ""
+                              : fmt::format(
+                                    ", not {}: a router buffer is shorter than a credit's way, so networks go flit "
+                                    "by flit and packets one by one",
+                                    to_string(asked));
+  return fmt::format("fidelity {}{}; known error: {}", to_string(fidelity), why, join(known, "; "));
 }
 
 }  // namespace kernbench

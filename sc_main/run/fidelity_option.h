@@ -19,7 +19,7 @@ struct ErrorBand {
 };
 /// The bands that hold for a run; at least one for each part.
 std::vector<ErrorBand> error_bands(const Fidelity& fidelity);
-/// One line for people.
-std::string describe(const Fidelity& fidelity);
+/// One line for people: what was simulated, and why that is not what was asked for.
+std::string describe(const Fidelity& fidelity, const Fidelity& asked);
 
 }  // namespace kernbench

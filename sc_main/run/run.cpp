@@ -341,6 +341,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   const topology::SystemSpec& spec = resolved.spec;
   if (!spec.cube_mesh.empty()) result_.files[spec.cube_mesh] = topology::hash_of(spec.cube_mesh_text);
   result_.map = &plan.map;
+  result_.fidelity = topology::fidelity_that_holds(plan, result_.fidelity);
 
   const std::uint64_t sample = common_.replay_sample();
   const bool replays = sample > 0 && may_replay();
@@ -363,6 +364,7 @@ Report Run::simulate(const topology::Resolved& resolved, const topology::Plan& p
   options.only_checked = only_check_;
   options.topology = resolved.spec.name;
   options.run = common_.run_options();
+  options.run.fidelity = result_.fidelity;
   options.plan = &plan;
   options.machine = &simulation.machine();
   options.energy = [&simulation, &replayed, &plan](Ps elapsed) {
@@ -479,7 +481,7 @@ void Run::say_more(Simulation& simulation) const {
 void Run::publish(const Report& report, const topology::Plan& plan, OutputFile* json, OutputFile* page) {
   if (common_.json != "-")
     show_format("{}{}# {}\n", report.text, describe_replay(result_.replay, common_.simulates_repeats() && may_replay()),
-                describe(result_.fidelity));
+                describe(result_.fidelity, common_.run_options().fidelity));
   if (common_.json != "-" && common_.explain) show_text(LaunchTable::text(result_.explanation));
   if (common_.json != "-" && common_.critical_path && !result_.critical_path.is_null())
     show_text(critical_path_text(result_.critical_path));

@@ -167,6 +167,55 @@ TEST(Trains, LayersOfALanguageModelKeepToTheirPrintedBand) {
             0);
 }
 
+/// Two cubes whose memories never refresh.
+std::vector<std::string> on_two_cubes(std::vector<std::string> run) {
+  return with(std::move(run), {"--set", "sip.cube_mesh.w=2", "--set", "sip.cube_mesh.h=1", "--set",
+                               "cube.hbm.refresh=none", "--data", "off"});
+}
+
+/// Dynamic energy in pJ by component.
+std::map<std::string, double> energy_of(const ordered_json& json) {
+  std::map<std::string, double> energy;
+  for (const ordered_json& row : json["energy"]) energy[row["component"]] = row["dynamic_pj"];
+  return energy;
+}
+
+// What a train saves in events it does not save the machine: a read's requests and a write's answers are as many as its
+// packets of data.
+TEST(Trains, CountTheMessagesAndTheEnergyOfTheirPackets) {
+  for (const std::vector<std::string>& run :
+       {std::vector<std::string>{"run", "probe", "--bytes", "8K"},
+        {"run", "p2p", "-b", "64K", "-e", "64K"},
+        {"run", "all_reduce", "-b", "64K", "-e", "64K", "-w", "0", "-n", "1", "--scope", "cube"}}) {
+    const std::vector<std::string> arguments = with(on_two_cubes(run), {"--stats-in-json"});
+    const ordered_json accurate = run_json(arguments), fast = run_json(with(arguments, {"--fidelity", "fast"}));
+    for (const auto& [kind, total] : accurate["statistics"]["totals"].items()) {
+      const ordered_json& other = fast["statistics"]["totals"][kind];
+      EXPECT_EQ(other["messages"], total["messages"]) << run[1] << " " << kind;
+      EXPECT_EQ(other["bytes"], total["bytes"]) << run[1] << " " << kind;
+    }
+    std::map<std::string, double> energy = energy_of(fast);
+    for (const auto& [component, pj] : energy_of(accurate)) {
+      // How full flits are depends on when packets start, activates on the order of accesses.
+      const double band = component == "ucie" ? 0.05 : component == "hbm" ? 0.01 : 0;
+      EXPECT_NEAR(energy[component], pj, band * pj) << run[1] << " " << component;
+    }
+  }
+}
+
+// Rule: docs/noc.md. A flow of which a place is free every 6 cycles has 1 in 6 of a port, however fast it is simulated.
+TEST(FidelityThatHolds, ShallowBuffersSlowTheFastGradeAsTheAccurateOne) {
+  for (const char* slow : {"cube.noc.vc_depth=1", "cube.noc.pipeline.link=20"}) {
+    const std::vector<std::string> arguments =
+        with(on_two_cubes({"run", "p2p", "-b", "64K", "-e", "64K"}), {"--set", slow});
+    const char* warning = "cycles of a port";
+    const ordered_json accurate = run_json(arguments, warning),
+                       fast = run_json(with(arguments, {"--fidelity", "fast"}), warning);
+    EXPECT_EQ(fast["fidelity"], "noc=accurate,hbm=fast");
+    for (const double error : errors(accurate["results"], fast["results"])) EXPECT_LT(std::fabs(error), 0.05) << slow;
+  }
+}
+
 TEST(Trains, FitWiresWithShortBuffers) {
   const std::vector<std::string> arguments{"run",   "all_reduce",
                                            "-b",    "256K",

@@ -36,6 +36,30 @@ TEST(Fidelity, EveryPartHasABandAtEveryGrade) {
   }
 }
 
+TEST(Fidelity, APartIsAskedForByItsOwnNameOnly) {
+  EXPECT_FALSE(parse_fidelity("fast").noc_by_name);
+  EXPECT_FALSE(parse_fidelity("fast,hbm=fast").noc_by_name);
+  EXPECT_TRUE(parse_fidelity("fast,noc=fast").noc_by_name);
+}
+
+TEST(Fidelity, TheResultSaysWhyARunIsNotWhatWasAskedFor) {
+  const Tool tool;
+  const std::vector<std::string> run{"run", "all_reduce", "-b", "1K", "-e", "1K", "-w", "0", "-n", "1"};
+  const auto line = [&](const char* fidelity) {
+    std::vector<std::string> arguments = run;
+    for (const char* word : {"--set", "cube.noc.vc_depth=5", "--fidelity", fidelity}) arguments.push_back(word);
+    const Outcome outcome = tool(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("a flow gets 5 of 6 cycles of a port"));
+    return outcome.out.substr(outcome.out.find("# fidelity"));
+  };
+  EXPECT_THAT(line("fast"),
+              testing::StartsWith("# fidelity noc=accurate,hbm=fast, not fast: a router buffer is shorter "
+                                  "than a credit's way, so networks go flit by flit and packets one by "
+                                  "one; known error: noc 2.3%"));
+  EXPECT_THAT(line("fast,noc=fast"), testing::StartsWith("# fidelity fast; known error: noc 9.8%"));
+}
+
 TEST(Fidelity, ErrorsNameTheEntryAndTheNearestName) {
   const Tool tool;
   const auto refused = [&tool](const std::string& value) {

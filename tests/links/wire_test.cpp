@@ -225,6 +225,62 @@ TEST(Wire, EnergyIsThatOfTheRawBits) {
   EXPECT_EQ(wire.energy_aj(), 512u * 8 * 250'000);  // two flits at 0.25 pJ per bit
 }
 
+// 256 bytes and 16 of header are 1.15 flits of 236. Packets that start two flit times apart take two flits each, closer
+// ones lie in one stream, whose last flit ends behind the last of them.
+TEST(Wire, ATrainWhosePacketsPauseIsCountedTheFlitsOfItsPackets) {
+  const LinkConfig link = ucie(UcieFlit::b256);
+  const Ps flit = link.flit_time();
+  for (const Ps apart : {Ps{0}, flit + flit / 2, 2 * flit, 5 * flit}) {
+    Wire one_by_one(link, kNocFlit), train(link, kNocFlit);
+    const Ps step = std::max(apart, one_by_one.held(256));
+    for (Ps i = 0; i < 16; ++i) one_by_one.send(256, i * step, 0);
+    train.send(4096, 0, 0);
+    train.count_pauses(4096, 15 * step + train.held(256));
+    EXPECT_EQ(train.stats().raw_bytes, one_by_one.stats().raw_bytes) << apart;
+    EXPECT_EQ(train.stats().packets, one_by_one.stats().packets);
+  }
+}
+
+// What has no data is a header: 16 of them fit two flits if they come at once, and take a flit each a packet time
+// apart.
+TEST(Wire, ATrainOfHeadersIsCountedTheFlitsOfItsPackets) {
+  const LinkConfig link = ucie(UcieFlit::b256);
+  for (const Ps apart : {Ps{0}, link.flit_time() / 4, link.flit_time(), 2 * link.flit_time()}) {
+    Wire one_by_one(link, kNocFlit), train(link, kNocFlit);
+    const Ps step = std::max(apart, one_by_one.held(0)), start = 100 * link.flit_time();
+    for (Ps i = 0; i < 16; ++i) one_by_one.send(0, start + i * step, 0);
+    train.count_headers(16, step, start);
+    train.send(0, start, 0);
+    EXPECT_EQ(train.stats().raw_bytes, one_by_one.stats().raw_bytes) << apart;
+    EXPECT_EQ(train.stats().packets, 16U);
+  }
+}
+
+// On a wire that is never idle headers lie in the flits that go anyway, and take no more than their own bytes.
+TEST(Wire, HeadersOfATrainOnABusyWireTakeTheirBytesOnly) {
+  const LinkConfig link = ucie(UcieFlit::b256);
+  Wire wire(link, kNocFlit);
+  for (int i = 0; i < 100; ++i) wire.send(256, wire.free(), 0);
+  const std::uint64_t before = wire.stats().raw_bytes;
+  wire.count_headers(16, wire.held(256), wire.free());
+  EXPECT_LE(wire.stats().raw_bytes - before, 2 * link.flit_bytes);
+}
+
+// Each packet is rounded up to whole bytes on the wire.
+TEST(Wire, WithoutFlitsATrainIsCountedTheBytesOfItsPackets) {
+  LinkConfig link = ucie(UcieFlit::raw);
+  link.payload_parts = 128;
+  link.raw_parts = 130;
+  Wire one_by_one(link, kNocFlit), train(link, kNocFlit);
+  for (int i = 0; i < 16; ++i) one_by_one.send(i == 15 ? 100 : 256, one_by_one.free(), 0);
+  for (int i = 0; i < 16; ++i) one_by_one.send(0, one_by_one.free(), 0);
+  train.send(15 * 256 + 100, 0, 0);
+  train.count_headers(16, train.held(256), train.free());
+  train.send(0, train.free(), 0);
+  EXPECT_EQ(train.stats().raw_bytes, one_by_one.stats().raw_bytes);
+  EXPECT_EQ(train.stats().packets, one_by_one.stats().packets);
+}
+
 TEST(LinkConfig, TrainsTakeAsManyPlacesAsTheyHavePackets) {
   EXPECT_EQ(packets_of(0), 1u);
   EXPECT_EQ(packets_of(256), 1u);

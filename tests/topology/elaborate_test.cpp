@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <tlm_utils/simple_initiator_socket.h>
 
+#include <map>
+
 #include "tests/topology/machines.h"
 #include "tlm/machine/names.h"
 #include "topology/machine/machine.h"
@@ -87,6 +89,31 @@ TEST(Trains, AreShortWhereTheRoomOfTheFarEndDoesNotCoverTheRoundTrip) {
   EXPECT_EQ(longest_packet(Plan(resolve("default").spec), Fidelity::all(Grade::accurate)), kMaxPacketBytes);
   EXPECT_EQ(longest("cube", "sip.io"), 4 * kMaxPacketBytes);  // two trains in 8 places
   EXPECT_EQ(longest("sip.io", "cube"), 4 * kMaxPacketBytes);
+}
+
+// docs/noc.md (Rules): a place of a router's buffer is free again after 2 x allocation + switch + link + credit cycles,
+// one of a crossbar, which only sources feed, after 1 + link + credit. With fewer places a flow has gaps between its
+// flits, which neither hop commit nor trains know.
+TEST(FidelityThatHolds, FastNetworksAndTrainsNeedBuffersThatCoverTheWayOfACredit) {
+  constexpr Fidelity kFast = Fidelity::all(Grade::fast);
+  const SystemSpec spec = resolve("default").spec;
+  const auto loop = [](const NocConfig& noc) { return noc.link_delay + noc.credit_delay; };
+  const NocConfig &mesh = spec.cube.noc, &crossbar = spec.sip.io.crossbar;
+  const std::map<std::string, std::uint32_t> least{
+      {"cube.noc.vc_depth=", 2 * mesh.sw_alloc_delay + mesh.switch_delay + loop(mesh)},
+      {"sip.io.crossbar.vc_depth=", 1 + loop(crossbar)}};
+  for (const auto& [key, depth] : least) {
+    const Plan enough(resolve("default", {key + std::to_string(depth)}).spec);
+    EXPECT_EQ(fidelity_that_holds(enough, kFast), kFast) << key << depth;
+    const Plan shorter(resolve("default", {key + std::to_string(depth - 1)}).spec);
+    const Fidelity holds = fidelity_that_holds(shorter, kFast);
+    EXPECT_EQ(to_string(holds), "noc=accurate,hbm=fast") << key << depth - 1;
+    EXPECT_EQ(longest_packet(shorter, holds), kMaxPacketBytes);
+    EXPECT_EQ(fidelity_that_holds(shorter, Fidelity()), Fidelity());
+    Fidelity by_name = kFast;
+    by_name.noc_by_name = true;
+    EXPECT_EQ(fidelity_that_holds(shorter, by_name), kFast) << "who asks by name gets it";
+  }
 }
 
 /// The host's back door: what is written over one endpoint is read over another.

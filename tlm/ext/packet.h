@@ -68,8 +68,12 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   tlm::tlm_generic_payload* payload = nullptr;  ///< the transaction it belongs to
   NodeId source = kNoNode;
   NodeId destination = kNoNode;
-  void* user = nullptr;     ///< the injecting endpoint's own record; comes back with the response
-  std::uint32_t tag = 0;    ///< the injecting endpoint's own number; comes back with the response
+  void* user = nullptr;   ///< the injecting endpoint's own record; comes back with the response
+  std::uint32_t tag = 0;  ///< the injecting endpoint's own number; comes back with the response
+  /// Trains whose data go the other way, reads and what answers writes: the packets that they stand for; set by the
+  /// interface.
+  std::uint16_t headers = 1;
+  bool one_by_one = false;  ///< read trains: those had to wait for places, which come back one by one
   Ps complete = 0;          ///< trains: when the last byte is where it is injected; 0: it is there
   Ps lead = 0;              ///< read trains: so long before its last byte the response may begin; set by the interface
   Ps injected = 0;          ///< head entered the network
@@ -91,6 +95,8 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   bool held = false;  ///< `cause` is that of what kept the packets before it from going on
 
   void charge(Delay delay, Ps time) { spent[static_cast<std::size_t>(delay)] += time; }
+  /// Packets of kMaxPacketBytes that it stands for.
+  std::uint32_t packets() const { return bytes != 0 ? packets_of(bytes) : headers; }
   int virtual_network() const { return static_cast<int>(message_class) * kVcSets + vc_set; }
   std::uint32_t flits(std::uint32_t flit_bytes) const {
     return bytes <= flit_bytes ? 1 : (bytes + flit_bytes - 1) / flit_bytes;

@@ -18,6 +18,7 @@ inline constexpr std::array<Subsystem, 5> kSubsystems{Subsystem::noc, Subsystem:
 struct Fidelity {
   Grade noc = Grade::accurate;  ///< routers and network interfaces of cubes, IO chiplets and the fabric switch
   Grade hbm = Grade::accurate;
+  bool noc_by_name = false;  ///< `noc` was asked for by its name: also where its short cuts do not hold
 
   static constexpr Fidelity all(Grade grade) { return {grade, grade}; }
   /// Transfers travel in trains (tlm/ext/train.h): where no part on the way looks at single packets.
@@ -29,6 +30,7 @@ struct Fidelity {
     return trains() ? Grade::fast : Grade::accurate;
   }
 };
+/// The same grades.
 constexpr bool operator==(const Fidelity& a, const Fidelity& b) { return a.noc == b.noc && a.hbm == b.hbm; }
 constexpr bool operator!=(const Fidelity& a, const Fidelity& b) { return !(a == b); }
 

@@ -17,11 +17,19 @@ std::uint32_t longest_of(const Plan& plan) {
   return longest;
 }
 
-RunOptions with_trains(RunOptions options, const Plan& plan) {
+RunOptions fitted(RunOptions options, const Plan& plan) {
+  options.fidelity = fidelity_that_holds(plan, options.fidelity);
   options.longest = longest_packet(plan, options.fidelity);
   return options;
 }
 }  // namespace
+
+Fidelity fidelity_that_holds(const Plan& plan, const Fidelity& asked) {
+  Fidelity holds = asked;
+  const bool all_cover = std::all_of(plan.networks.begin(), plan.networks.end(), buffers_cover_credits);
+  if (!all_cover && !asked.noc_by_name) holds.noc = Grade::accurate;
+  return holds;
+}
 
 /// A wire whose far end has room for the round trip of a credit carries trains of any length at its rate; where one has
 /// not, all trains are so short that two of them fit that room, and a power of two.
@@ -40,7 +48,7 @@ std::uint32_t longest_packet(const Plan& plan, const Fidelity& fidelity) {
 struct Machine::Impl {
   Impl(const Plan& plan, const RunOptions& options, Observer* observer, ForeignParts given)
       : plan(plan),
-        options(with_trains(options, plan)),
+        options(fitted(options, plan)),
         foreign(std::move(given)),
         dispatcher("dispatcher", plan.spec.sips + (plan.has_fabric() ? 1u : 0u)),
         context{plan, this->options, observer, dispatcher, pool, stacks, foreign} {

@@ -29,6 +29,11 @@ namespace kernbench::topology {
 
 struct Plan;  // topology/plan/plan.h: results of stages 2 to 5
 
+/// What is simulated when `asked` is asked for. The fast grade lets the flits of a packet follow each other without
+/// gaps, which holds where buffers cover the way of a credit. Where those of one network do not, all networks go flit
+/// by flit, unless they were asked for by name.
+Fidelity fidelity_that_holds(const Plan& plan, const Fidelity& asked);
+
 /// Bytes that travel as one packet at most: kMaxPacketBytes, or a train's where `fidelity` has trains.
 std::uint32_t longest_packet(const Plan& plan, const Fidelity& fidelity);
 

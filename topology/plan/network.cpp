@@ -61,6 +61,15 @@ CrossbarLayout layout_fabric(const SystemSpec& spec) {
   return layout;
 }
 
+std::uint32_t credit_cycles(const Network& network) {
+  const NocConfig& noc = *network.noc;
+  const std::uint32_t back = noc.link_delay + noc.credit_delay;
+  const std::uint32_t of_source = 1 + back, of_router = 2 * noc.sw_alloc_delay + noc.switch_delay + back;
+  return network.kind == NetworkKind::cube ? std::max(of_source, of_router) : of_source;
+}
+
+bool buffers_cover_credits(const Network& network) { return network.noc->vc_depth_flits >= credit_cycles(network); }
+
 std::uint64_t port_payload_rate(const NocConfig& noc) {
   return noc.clock_hz * kMaxPacketBytes / FlitCounter(noc.flit_bytes)(kMaxPacketBytes);
 }

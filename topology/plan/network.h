@@ -59,6 +59,12 @@ struct Network {
   }
 };
 
+/// Cycles until a flit's place in a buffer is free for the next one of its flow, which keeps to one virtual channel: by
+/// docs/noc.md (Rules), from router to router, and from a source, which allocates nothing.
+std::uint32_t credit_cycles(const Network& network);
+/// A flow may take every cycle of a port: the buffers hold as many flits as come in that time.
+bool buffers_cover_credits(const Network& network);
+
 /// All in which kinds of ends of links differ once they are joined. The kinds that there are stand in connect.cpp,
 /// which also says where there is one.
 struct LinkKind {

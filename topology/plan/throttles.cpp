@@ -234,15 +234,10 @@ class ThrottleSearch {
         fmt::format("give at least {}", wanted));
   }
 
-  /// A flow keeps to one virtual channel: its flits, and their credits, go round that one's buffer. A place is free for
-  /// the next flit after what docs/noc.md (Rules) says: from router to router, and from a source, which allocates
-  /// nothing.
   void look_at_buffers(const Network& network) {
     const NocConfig& noc = *network.noc;
-    const std::uint32_t back = noc.link_delay + noc.credit_delay;
-    const std::uint32_t of_source = 1 + back, of_router = 2 * noc.sw_alloc_delay + noc.switch_delay + back;
-    const std::uint32_t wanted = network.kind == NetworkKind::cube ? std::max(of_source, of_router) : of_source;
-    if (noc.vc_depth_flits >= wanted) return;
+    if (buffers_cover_credits(network)) return;
+    const std::uint32_t wanted = credit_cycles(network);
     const Named key = of_network(network, "vc_depth");
     add(key.place,
         fmt::format("{} is {}, but a credit is back after {} cycles: a flow gets {} of {} cycles of a port", key.name,

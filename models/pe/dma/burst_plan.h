@@ -12,7 +12,8 @@ struct Burst {
   PhysicalAddress at;
   std::uint32_t tcm = 0;  ///< offset of its data in TCM
   std::uint32_t bytes = 0;
-  Ps walk = 0;  ///< time of a TLB miss before it
+  Ps walk = 0;          ///< time of a TLB miss before it
+  bool waited = false;  ///< for places among those that may be outstanding
 };
 
 /// Cuts a load, store or gather into bursts: row by row (contiguous rows are one), each at most `burst_bytes` and never

@@ -120,6 +120,7 @@ bool DmaEngine::next_burst() {
     return true;
   }
   if (!has_burst_) {
+    burst_.waited = false;
     const BurstPlan::Next next = job.plan.next(services_.mmu, burst_);
     if (next == BurstPlan::Next::fault) {
       sink_.fault(job.op, Fault::Kind::mmu, component(),
@@ -135,9 +136,12 @@ bool DmaEngine::next_burst() {
       return true;
     }
   }
-  if (outstanding_ > 0 && outstanding_ + packets_of(burst_.bytes) > services_.config.dma.outstanding) return false;
+  if (outstanding_ > 0 && outstanding_ + packets_of(burst_.bytes) > services_.config.dma.outstanding) {
+    burst_.waited = true;
+    return false;
+  }
   if (kind_ == Kind::write) {
-    read_ = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes);
+    read_ = services_.tcm.reserve_read(services_.now(), burst_.tcm, burst_.bytes, packets_of(burst_.bytes));
     const Ps ready = read_ - std::min(read_, services_.streamed(burst_.bytes));
     const Ps passed = ready - services_.config.tcm.latency;
     if (passed > services_.now()) {
@@ -197,6 +201,7 @@ void DmaEngine::inject(Job& job, const Burst& burst, Ps read) {
   packet.op = job.op.id;
   packet.user = static_cast<ResponseHandler*>(&job);
   packet.tag = burst.tcm;
+  packet.one_by_one = burst.waited;
   if (kind_ == Kind::write && burst.bytes > kMaxPacketBytes) packet.complete = read;
   if (job.first_burst == kNever) job.first_burst = services_.now();
   (kind_ == Kind::read ? services_.statistics.dma_read_bytes : services_.statistics.dma_write_bytes) += burst.bytes;
@@ -225,7 +230,8 @@ void DmaEngine::arrived(Job& job, tlm::tlm_generic_payload& payload, const Packe
                             payload.get_response_string()));
   } else if (kind_ == Kind::read) {
     const std::uint32_t bytes = payload.get_data_length();
-    job.last_write = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), packet.tag, bytes);
+    job.last_write =
+        services_.tcm.reserve_write(services_.streaming_since(packet, bytes), packet.tag, bytes, packets_of(bytes));
     if (services_.options.data) services_.tcm.write(packet.tag, payload.get_data_ptr(), bytes);
   }
   complete_when_done(job);

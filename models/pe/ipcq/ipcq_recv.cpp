@@ -22,7 +22,8 @@ void Ipcq::data_arrived(tlm::tlm_generic_payload& payload, const Packet& packet)
   } else if (pair->ring_in_tcm()) {
     const std::uint64_t offset = PhysicalAddress::decode(payload.get_address()).offset;
     sc_assert(services_.tcm.holds(offset, bytes));
-    const Ps written = services_.tcm.reserve_write(services_.streaming_since(packet, bytes), offset, bytes);
+    const Ps written =
+        services_.tcm.reserve_write(services_.streaming_since(packet, bytes), offset, bytes, packets_of(bytes));
     if (services_.options.data) services_.tcm.write(offset, payload.get_data_ptr(), bytes);
     if (services_.queue.causes() != nullptr) {
       pair->slot_causes.resize(pair->entry.slots);
@@ -261,9 +262,10 @@ void RingReader::on_response(tlm::tlm_generic_payload& payload, Packet& packet) 
         fmt::format("reading a slot at {} answered {}", PhysicalAddress::decode(payload.get_address()).str(),
                     payload.get_response_string()));
   } else {
-    written_ = services.tcm.reserve_write(services.streaming_since(packet, payload.get_data_length()), packet.tag,
-                                          payload.get_data_length());
-    if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), payload.get_data_length());
+    const std::uint32_t bytes = payload.get_data_length();
+    written_ =
+        services.tcm.reserve_write(services.streaming_since(packet, bytes), packet.tag, bytes, packets_of(bytes));
+    if (services.options.data) services.tcm.write(packet.tag, payload.get_data_ptr(), bytes);
   }
   issue();
   if (pending_ == 0 && issued_ == bytes_) pair.unit.slot_read(pair, written_, 0);

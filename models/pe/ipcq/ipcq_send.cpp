@@ -41,7 +41,8 @@ void Ipcq::advance_send(QueuePair& pair) {
       static_cast<std::uint32_t>(std::min<std::uint64_t>(pair.message_bytes - pair.message_sent, to_boundary));
   pair.reading = true;
   pair.send_cause = services_.cause();
-  const Ps read = services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes);
+  const Ps read =
+      services_.tcm.reserve_read(services_.now(), pair.sending->in[0].tcm + pair.sent, bytes, packets_of(bytes));
   // A train leaves with its first packet.
   const Ps ready = std::max(services_.now(), read - std::min(read, services_.streamed(bytes)));
   services_.queue.at(ready - services_.config.tcm.latency,

@@ -13,9 +13,14 @@ class Tcm {
  public:
   Tcm(const TcmConfig& config, bool track_written) : config_(config), timing_(config), contents_(track_written) {}
 
-  /// Takes the port and the banks of [offset, offset + bytes) from `now` on; when the access is complete.
-  Ps reserve_read(Ps now, std::uint64_t offset, std::uint64_t bytes) { return timing_.read(now, offset, bytes); }
-  Ps reserve_write(Ps now, std::uint64_t offset, std::uint64_t bytes) { return timing_.write(now, offset, bytes); }
+  /// Takes the port and the banks of [offset, offset + bytes) from `now` on; when the access is complete. It counts as
+  /// `packets` accesses.
+  Ps reserve_read(Ps now, std::uint64_t offset, std::uint64_t bytes, std::uint32_t packets = 1) {
+    return timing_.read(now, offset, bytes, packets);
+  }
+  Ps reserve_write(Ps now, std::uint64_t offset, std::uint64_t bytes, std::uint32_t packets = 1) {
+    return timing_.write(now, offset, bytes, packets);
+  }
   TcmTiming& timing() { return timing_; }
   const TcmTiming& timing() const { return timing_; }
 

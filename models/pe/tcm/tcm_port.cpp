@@ -54,9 +54,9 @@ Ps TcmPort::book(tlm::tlm_generic_payload& payload, std::uint64_t offset, Ps sta
   if (services_.options.data && !memory_access::apply(payload, offset, services_.tcm.contents()) &&
       services_.unwritten_reports++ < 10)
     memory_access::warn_unwritten(names::pe_part(services_.coord, "tcm"), payload);
-  const std::uint64_t bytes = payload.get_data_length();
-  return payload.is_read() ? services_.tcm.reserve_read(start, offset, bytes)
-                           : services_.tcm.reserve_write(start, offset, bytes);
+  const std::uint32_t bytes = payload.get_data_length(), packets = packets_of(bytes);
+  return payload.is_read() ? services_.tcm.reserve_read(start, offset, bytes, packets)
+                           : services_.tcm.reserve_write(start, offset, bytes, packets);
 }
 
 std::optional<std::uint64_t> TcmPort::locate(tlm::tlm_generic_payload& payload) const {

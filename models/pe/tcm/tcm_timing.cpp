@@ -30,7 +30,7 @@ std::uint64_t TcmTiming::left_at(Ps now) const {
   return std::max(kWhole - std::min(taken, kWhole), kWhole / (running + 1));
 }
 
-Ps TcmTiming::access(Port& port, Ps now, std::uint64_t offset, std::uint64_t bytes) {
+Ps TcmTiming::access(Port& port, Ps now, std::uint64_t offset, std::uint64_t bytes, std::uint32_t packets) {
   if (bytes == 0) return std::max(now, port.free) + config_.latency;
   const std::uint64_t first = offset / config_.bank_bytes;
   const std::uint64_t count = (offset + bytes - 1) / config_.bank_bytes - first + 1;
@@ -59,13 +59,13 @@ Ps TcmTiming::access(Port& port, Ps now, std::uint64_t offset, std::uint64_t byt
   const Ps through = port_.time_for(bytes);
   port.free = begin + std::max(through, stretched(banks_.time_for(bytes)));
   TcmTraffic& traffic = port.traffic;
-  ++traffic.accesses;
+  traffic.accesses += packets;
   traffic.bytes += bytes;
   traffic.busy += port.free - begin;
   if (traffic.usage != nullptr) {
     if (taken > now) traffic.usage->wait(now, taken, static_cast<unsigned>(TcmWait::port));
     if (begin > taken) traffic.usage->wait(taken, begin, static_cast<unsigned>(TcmWait::bank));
-    traffic.usage->busy(begin, port.free, bytes, 1);
+    traffic.usage->busy(begin, port.free, bytes, packets);
   }
   const Ps turns = longest * (kWhole - left) / left;
   return std::max(port.free, begin + through + turns) + config_.latency;

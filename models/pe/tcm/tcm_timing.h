@@ -22,8 +22,13 @@ class TcmTiming {
  public:
   explicit TcmTiming(const TcmConfig& config);
 
-  Ps read(Ps now, std::uint64_t offset, std::uint64_t bytes) { return access(read_, now, offset, bytes); }
-  Ps write(Ps now, std::uint64_t offset, std::uint64_t bytes) { return access(write_, now, offset, bytes); }
+  /// `packets`: a train's, each of which counts as an access.
+  Ps read(Ps now, std::uint64_t offset, std::uint64_t bytes, std::uint32_t packets = 1) {
+    return access(read_, now, offset, bytes, packets);
+  }
+  Ps write(Ps now, std::uint64_t offset, std::uint64_t bytes, std::uint32_t packets = 1) {
+    return access(write_, now, offset, bytes, packets);
+  }
   /// An engine will move `bytes` from `begin` to `end`, known at `now`. Returns by how much it takes longer.
   Ps stream(Ps now, Ps begin, Ps end, std::uint64_t bytes);
   /// That have passed so far, streams included.
@@ -43,7 +48,7 @@ class TcmTiming {
     Ps free = 0;
     TcmTraffic traffic;
   };
-  Ps access(Port& port, Ps now, std::uint64_t offset, std::uint64_t bytes);
+  Ps access(Port& port, Ps now, std::uint64_t offset, std::uint64_t bytes, std::uint32_t packets);
   std::uint64_t left_at(Ps now) const;
 
   TcmConfig config_;
