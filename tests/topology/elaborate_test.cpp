@@ -116,6 +116,14 @@ TEST(FidelityThatHolds, FastNetworksAndTrainsNeedBuffersThatCoverTheWayOfACredit
   }
 }
 
+// A unit of 256 B is eight bursts: 16 places are two units.
+TEST(Trains, NeedQueuesOfHbmThatHoldTwoUnits) {
+  constexpr Fidelity kFast = Fidelity::all(Grade::fast);
+  EXPECT_EQ(longest_packet(Plan(resolve("default", {"cube.hbm.queue_depth=16"}).spec), kFast), kMaxTrainBytes);
+  EXPECT_EQ(longest_packet(Plan(resolve("default", {"cube.hbm.queue_depth=15"}).spec), kFast), kMaxPacketBytes);
+  EXPECT_EQ(longest_packet(Plan(resolve("default", {"cube.hbm.interleave=1 KiB"}).spec), kFast), kMaxPacketBytes);
+}
+
 /// The host's back door: what is written over one endpoint is read over another.
 TEST(Elaborate, DebugAccessReachesEveryMemory) {
   const Plan plan(small_machine(2, 1, 1));

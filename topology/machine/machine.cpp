@@ -17,6 +17,13 @@ std::uint32_t longest_of(const Plan& plan) {
   return longest;
 }
 
+/// The queues of all stacks take a train's data in step: a train that waits for one of them keeps the port from the rest.
+bool queues_take_trains(const SystemSpec& spec) {
+  return spec.cube.hbm.queues_cover_units() &&
+         std::all_of(spec.cubes.begin(), spec.cubes.end(),
+                     [](const auto& odd) { return odd.second.hbm.queues_cover_units(); });
+}
+
 RunOptions fitted(RunOptions options, const Plan& plan) {
   options.fidelity = fidelity_that_holds(plan, options.fidelity);
   options.longest = longest_packet(plan, options.fidelity);
@@ -34,7 +41,7 @@ Fidelity fidelity_that_holds(const Plan& plan, const Fidelity& asked) {
 /// A wire whose far end has room for the round trip of a credit carries trains of any length at its rate; where one has
 /// not, all trains are so short that two of them fit that room, and a power of two.
 std::uint32_t longest_packet(const Plan& plan, const Fidelity& fidelity) {
-  if (!fidelity.trains()) return kMaxPacketBytes;
+  if (!fidelity.trains() || !queues_take_trains(plan.spec)) return kMaxPacketBytes;
   std::uint32_t packets = longest_of(plan) / kMaxPacketBytes;
   for (const LinkEnd& end : plan.ends) {
     const LinkEnd& peer = plan.ends[end.peer];
