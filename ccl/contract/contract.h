@@ -16,7 +16,7 @@ namespace kernbench::ccl {
 
 /// Version of the binary interface: raised when a header that modules compile against (this one, plan_request.h,
 /// schedule.h, tlm/kernel/tl.h, call.h, machine_map.h) changes its layout or numbers.
-inline constexpr std::uint32_t kAbiVersion = 10;
+inline constexpr std::uint32_t kAbiVersion = 11;
 
 /// How SIPs are linked, as kernels receive it (`sip_topo_kind`). A module hands out its own copy, so that a kernel
 /// built against other numbers is refused.

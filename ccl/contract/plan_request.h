@@ -1,6 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "ccl/contract/schedule.h"
 
@@ -14,6 +17,9 @@ struct LevelCost {
   double message_seconds = 0;       ///< o: fixed cost of a message on the link
   double pass_seconds = 0;          ///< of a routed message, for every further link
 };
+
+/// Nodes that a message passes, both ends included, by (from, to).
+using Ways = std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>>;
 
 /// What a schedule is made for. Nodes are numbered rank * cubes + cube, cubes = cube_w * cube_h row by row.
 struct PlanRequest {
@@ -36,7 +42,10 @@ struct PlanRequest {
   std::int32_t columns = 1;            ///< of a SIP
   double row_skew_seconds = 0;         ///< between SIPs: what the bottom row of cubes takes longer than the top row
   double load_seconds = 0, store_seconds = 0;  ///< the first load, the last store
-  Parameters parameters;                       ///< declared by the algorithm
+  /// Where links are broken, the ways that packets take: SIPs of the machine, by ranks; nodes, by nodes of one rank. A
+  /// way that is not there is the one of the whole machine.
+  std::shared_ptr<const Ways> sip_ways, cube_ways;
+  Parameters parameters;  ///< declared by the algorithm
   /// A limit, above which the plan will not be used; 0: none. A plan that surely takes longer than this is neither
   /// estimated nor cut with care: its `seconds` are any time between the limit and what it takes (Plan::at_least).
   double most_seconds = 0;

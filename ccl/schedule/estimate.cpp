@@ -172,9 +172,8 @@ class DataFlow {
     queue.hop_seconds = queue.cost->hop_seconds;
     queue.pass_seconds = queue.cost->pass_seconds;
     if (sip == other) {
-      const std::vector<std::int32_t> way = cube_way(r_, from % cubes_, to % cubes_);
-      for (std::size_t i = 0; i + 1 < way.size(); ++i)
-        resource(kCubeLink, sip * cubes_ + way[i], sip * cubes_ + way[i + 1], rate, fixed);
+      const std::vector<std::int32_t> way = cube_way(r_, from, to);
+      for (std::size_t i = 0; i + 1 < way.size(); ++i) resource(kCubeLink, way[i], way[i + 1], rate, fixed);
       queue.links = queue.resources.size();
     } else {
       // Columns of cubes have each their way to the IO chiplet; a SIP as a whole has them all.

@@ -1,6 +1,9 @@
 #include "ccl/schedule/level_cost.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "ccl/schedule/ways.h"
 
 namespace kernbench::ccl {
 namespace {
@@ -17,12 +20,12 @@ class LevelWays {
  public:
   explicit LevelWays(const MachineMap& map) : map_(map) {}
 
-  /// The longest from a PE of cubes [first, last) to the PE at the same place `sips` SIPs and `cubes` cubes on.
-  Ps longest(int first, int last, int sips, int cubes) const {
+  /// The longest from a PE of cubes [first, last) of one SIP to the PE at the same place of another, `cubes` cubes on.
+  Ps longest(int first, int last, SipPair sips, int cubes) const {
     Ps most = 0;
     for (int cube = first; cube < last; ++cube) {
       for (const int pe : {0, map_.pes_per_cube - 1}) {
-        const PeCoord from = at(0, cube, pe), to = at(sips, cube + cubes, pe);
+        const PeCoord from = at(sips.first, cube, pe), to = at(sips.second, cube + cubes, pe);
         if (!map_.has(from) || !map_.has(to)) continue;
         most = std::max(most, map_.packet_latency(map_.pe(from), map_.pe(to), kShortMessage));
       }
@@ -53,14 +56,14 @@ LevelCost slowest(const MachineMap& map, bool between_sips) {
   return cost;
 }
 
-/// A SIP that is two links away from SIP 0; 0 if there is none.
-int two_links_away(const MachineMap& map) {
+/// A SIP that is two links away from SIP 0 where no link is broken; 0 if there is none.
+std::uint16_t two_links_away(const MachineMap& map) {
   switch (map.sip_topology) {
     case SipTopology::ring_1d:
       return map.sips >= 4 ? 2 : 0;
     case SipTopology::torus_2d:
     case SipTopology::mesh_2d_no_wrap:
-      if (map.sip_w >= 2 && map.sip_h >= 2) return map.sip_w + 1;
+      if (map.sip_w >= 2 && map.sip_h >= 2) return static_cast<std::uint16_t>(map.sip_w + 1);
       return map.sips >= (map.sip_topology == SipTopology::torus_2d ? 4 : 3) ? 2 : 0;
     default:
       return 0;
@@ -118,19 +121,21 @@ void describe_machine(const MachineMap& map, PlanRequest& request) {
   const LevelWays ways(map);
   const int cubes = map.cubes_per_sip(), w = map.cube_w;
   if (map.sips > 1) {
-    if (const Ps top = ways.longest(0, w, 1, 0); top > 0) {
+    const std::optional<SipPair> near = sips_apart(map, 1, SipPair{0, 1});
+    if (const Ps top = near ? ways.longest(0, w, *near, 0) : 0; top > 0) {
       request.sip.hop_seconds = seconds(top);
-      request.row_skew_seconds = seconds(std::max<Ps>(ways.longest(cubes - w, cubes, 1, 0) - top, 0));
-      if (const int far = two_links_away(map); far > 0)
-        request.sip.pass_seconds = seconds(std::max<Ps>(ways.longest(0, w, far, 0) - top, 0));
+      request.row_skew_seconds = seconds(std::max<Ps>(ways.longest(cubes - w, cubes, *near, 0) - top, 0));
+      const std::uint16_t two = two_links_away(map);
+      if (const auto far = sips_apart(map, 2, two > 0 ? std::optional(SipPair{0, two}) : std::nullopt))
+        request.sip.pass_seconds = seconds(std::max<Ps>(ways.longest(0, w, *far, 0) - top, 0));
     }
   }
   if (cubes > 1) {
     const int next = w > 1 ? 1 : w;
-    if (const Ps hop = ways.longest(0, 1, 0, next); hop > 0) {
+    if (const Ps hop = ways.longest(0, 1, {0, 0}, next); hop > 0) {
       request.cube.hop_seconds = seconds(hop);
       const int far = w > 2 ? 2 : map.cube_h > 1 && w > 1 ? w + 1 : map.cube_h > 2 ? 2 * w : 0;
-      if (far > 0) request.cube.pass_seconds = seconds(std::max<Ps>(ways.longest(0, 1, 0, far) - hop, 0));
+      if (far > 0) request.cube.pass_seconds = seconds(std::max<Ps>(ways.longest(0, 1, {0, 0}, far) - hop, 0));
     }
   }
   if (const PeCoord first = LevelWays::at(0, 0, 0); map.has(first)) {

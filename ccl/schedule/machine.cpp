@@ -21,7 +21,19 @@ Graph sip_graph(const PlanRequest& request) {
   return all_pairs(request) ? Graph::complete(request.ranks) : Graph::of(sip_lattice(request));
 }
 
+namespace {
+
+const std::vector<std::int32_t>* known_way(const std::shared_ptr<const Ways>& ways, std::int32_t from,
+                                           std::int32_t to) {
+  if (!ways) return nullptr;
+  const auto found = ways->find({from, to});
+  return found == ways->end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
 std::vector<std::int32_t> sip_way(const PlanRequest& request, std::int32_t from, std::int32_t to) {
+  if (const auto* known = known_way(request.sip_ways, from, to)) return *known;
   if (all_pairs(request)) return {from, to};
   const Lattice grid = sip_lattice(request);
   std::vector<std::int32_t> way{from};
@@ -38,8 +50,10 @@ std::vector<std::int32_t> sip_way(const PlanRequest& request, std::int32_t from,
 }
 
 std::vector<std::int32_t> cube_way(const PlanRequest& request, std::int32_t from, std::int32_t to) {
+  if (const auto* known = known_way(request.cube_ways, from, to)) return *known;
   std::vector<std::int32_t> way{from};
   while (way.back() != to) {
+    // The first node of a SIP lies in column 0, since its rows are full.
     const std::int32_t at = way.back(), across = to % request.cube_w - at % request.cube_w;
     way.push_back(across != 0 ? at + (across > 0 ? 1 : -1) : at + (to > at ? request.cube_w : -request.cube_w));
   }

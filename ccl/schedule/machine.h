@@ -17,9 +17,10 @@ Lattice cube_lattice(const PlanRequest& request);
 bool all_pairs(const PlanRequest& request);
 /// SIPs as a graph: neighbours, or all pairs.
 Graph sip_graph(const PlanRequest& request);
-/// SIPs that a message passes from one to another, both included: along the row, then along the column.
+/// SIPs that a message passes from one rank to another, both included: along the row, then along the column, or what
+/// `sip_ways` says.
 std::vector<std::int32_t> sip_way(const PlanRequest& request, std::int32_t from, std::int32_t to);
-/// The same for cubes of a SIP.
+/// The same for two nodes of a rank, with `cube_ways`.
 std::vector<std::int32_t> cube_way(const PlanRequest& request, std::int32_t from, std::int32_t to);
 
 /// All nodes: neighbouring cubes of a SIP, and neighbouring SIPs at every cube.

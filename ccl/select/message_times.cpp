@@ -50,8 +50,8 @@ class MessageLoads {
       shared_[{kPortIn, to, 0}].push_back(passage);
       return;
     }
-    const std::vector<std::int32_t> ranks = sip_way(r_, from, to);
-    for (std::size_t i = 0; i + 1 < ranks.size(); ++i) shared_[{kLink, ranks[i], ranks[i + 1]}].push_back(passage);
+    const std::vector<std::int32_t> sips = sip_way(r_, from, to);
+    for (std::size_t i = 0; i + 1 < sips.size(); ++i) shared_[{kLink, sips[i], sips[i + 1]}].push_back(passage);
   }
 
   /// Something that several share is busy for longer than the longest way takes.

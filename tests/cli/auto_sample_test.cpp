@@ -1,3 +1,4 @@
+#include <fstream>
 #include <sstream>
 
 #include "tests/cli/auto_contest.h"
@@ -15,6 +16,14 @@ TEST(Auto, IsCloseToTheBestOfAPresetMidwayBetweenTunedSizes) {
 
 TEST(Auto, IsCloseToTheBestOfAMachineThatWasNeverTuned) {
   AutoContest(kRing5, "all_reduce").expect_close({"2K", "128K", "8"}, "");
+}
+
+/// Most messages between neighbours of a ring's schedule are quick; those of the broken link go round all others.
+TEST(Auto, IsCloseToTheBestOfARingWithABrokenLink) {
+  const Tool tool;
+  const std::string machine = tool.file("broken.yaml");
+  std::ofstream(machine) << "extends: ring8\noverrides:\n  - link: [sip1, sip2]\n";
+  AutoContest({"--topology", machine}, "all_reduce").expect_close({"128K", "128K", "2"}, "");
 }
 
 /// Launches of a SIP start one after the other, and all ranks load their memories in full.

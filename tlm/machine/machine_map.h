@@ -39,8 +39,13 @@ struct LinkBundle {
 
 /// One direction of one connection of a link.
 struct WireUse {
+  static constexpr std::uint32_t kConnections = 64;  ///< of a link, at most
+
   std::uint32_t wire = 0;  ///< a number of its own in the machine
   Rate rate{1};            ///< payload rate of full packets
+
+  /// The link and direction that it belongs to, by a number of its own.
+  std::uint32_t link() const { return wire / kConnections; }
 };
 
 /// What a memory endpoint looks like to software.

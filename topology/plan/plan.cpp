@@ -34,11 +34,11 @@ Plan::Plan(SystemSpec the_spec) : spec(std::move(the_spec)) {
     return latency->packet(from, to, bytes);
   };
   map.wires = [this](NodeId from, NodeId to) {
-    constexpr std::uint32_t kConnections = 64;  // of a link, at most
     std::vector<WireUse> on_way;
     for (const RouterStep& step : walk(*this, from, to)) {
       if (step.end == kNoEnd) continue;
-      on_way.push_back({step.end * kConnections + step.connection, ends[step.end].link.payload_rate(kMaxPacketBytes)});
+      on_way.push_back(
+          {step.end * WireUse::kConnections + step.connection, ends[step.end].link.payload_rate(kMaxPacketBytes)});
     }
     return on_way;
   };
