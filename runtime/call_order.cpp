@@ -9,6 +9,17 @@
 
 namespace kernbench {
 
+namespace {
+/// "ranks 1, 2 and 5 more"
+std::string list_of(const std::vector<int>& ranks) {
+  constexpr std::size_t kShown = 8;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size() && i < kShown; ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  return text + (ranks.size() > kShown ? fmt::format(" and {} more", ranks.size() - kShown) : "");
+}
+}  // namespace
+
 CallOrder::CallOrder(std::string where, std::string noun, std::vector<int> ranks)
     : where_(std::move(where)),
       noun_(std::move(noun)),
@@ -61,21 +72,19 @@ void CallOrder::left(int rank) {
                                        rank, noun_, number, entry.text, entry.first));
 }
 
+std::string CallOrder::name(std::size_t number) const { return fmt::format("{}, {} {}", where_, noun_, number); }
+
 std::string CallOrder::missing(std::size_t number) const {
   if (complete(number)) return {};
-  return fmt::format("{}, {} {}: not called by {}", where_, noun_, number, absent(number));
+  return fmt::format("{}: not called by {}", name(number), list_of(absent(number)));
 }
 
-std::string CallOrder::absent(std::size_t number) const {
-  constexpr std::size_t kShown = 8;
-  std::string text;
-  std::size_t count = 0;
+std::vector<int> CallOrder::absent(std::size_t number) const {
+  std::vector<int> ranks;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (next_[i] > number || ++count > kShown) continue;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks_[i]);
+    if (next_[i] <= number) ranks.push_back(ranks_[i]);
   }
-  if (count > kShown) text += fmt::format(" and {} more", count - kShown);
-  return (count == 1 ? "rank " : "ranks ") + text;
+  return ranks;
 }
 
 }  // namespace kernbench

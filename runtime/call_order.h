@@ -41,6 +41,8 @@ class CallOrder {
   void restart() { ended_.assign(ranks_.size(), 0); }
   /// Every rank has submitted call `number`.
   bool complete(std::size_t number) const { return number < completed_; }
+  std::string name(std::size_t number) const;         ///< "process group 0, collective 3"
+  std::vector<int> absent(std::size_t number) const;  ///< ranks that have not made the call
   /// "process group 0, collective 3: not called by rank 1"; empty if the call is complete.
   std::string missing(std::size_t number) const;
   /// Calls that this rank has made.
@@ -54,7 +56,6 @@ class CallOrder {
     std::shared_ptr<Agreement> agreed{};
   };
   std::size_t index_of(int rank) const;
-  std::string absent(std::size_t number) const;
 
   const std::string where_, noun_;
   const std::vector<int> ranks_;

@@ -58,20 +58,32 @@ std::vector<const Blocked*> cycle_of(const std::vector<Blocked>& blocked) {
   return entries;
 }
 
-std::string render_cycle(const std::vector<const Blocked*>& cycle) {
-  std::string text = fmt::format("\nwait cycle of {} {}:\n", cycle.size(), cycle.size() == 1 ? "PE" : "PEs");
+/// Lines "A waits for B", then A again.
+std::string render_cycle(const std::string& title, const std::vector<std::string>& cycle) {
+  std::string text = fmt::format("\nwait cycle of {}:\n", title);
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     if (cycle.size() > kShownOfCycle && i == kShownOfCycle - 1) {
       text += fmt::format("  <- ... {} more\n", cycle.size() - i);
       break;
     }
-    text += fmt::format("  {}{} waits for {}\n", i == 0 ? "" : "<- ", names::pe(cycle[i]->pe), cycle[i]->waits_for);
+    text += fmt::format("  {}{}\n", i == 0 ? "" : "<- ", cycle[i]);
   }
-  return text + fmt::format("  <- {}\n", names::pe(cycle.front()->pe));
+  return text + fmt::format("  <- {}\n", cycle.front().substr(0, cycle.front().find(" waits for ")));
+}
+
+std::string render_cycle(const std::vector<const Blocked*>& cycle) {
+  std::vector<std::string> lines;
+  for (const Blocked* entry : cycle)
+    lines.push_back(fmt::format("{} waits for {}", names::pe(entry->pe), entry->waits_for));
+  return render_cycle(fmt::format("{} {}", cycle.size(), cycle.size() == 1 ? "PE" : "PEs"), lines);
+}
+
+std::string render_host_cycle(const std::vector<std::string>& cycle) {
+  return cycle.empty() ? "" : render_cycle("ranks and what they submitted", cycle);
 }
 
 /// Waits whose peer is not blocked itself: it has ended, or never took part.
-std::string render_ends(const std::vector<Blocked>& blocked) {
+std::string render_ends(const std::vector<Blocked>& blocked, bool host_cycle) {
   std::set<PeCoord> waiting;
   for (const Blocked& entry : blocked) waiting.insert(entry.pe);
   std::string text;
@@ -84,12 +96,12 @@ std::string render_ends(const std::vector<Blocked>& blocked) {
   }
   if (count == 0) return text;
   if (count > kShownEnds) text += fmt::format("  ... and {} more\n", count - kShownEnds);
-  return "\nno wait cycle; where the chain ends:\n" + text;
+  return (host_cycle ? "\nwhere the chain of PEs ends:\n" : "\nno wait cycle; where the chain ends:\n") + text;
 }
 }  // namespace
 
 std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vector<BlockedRank>& ranks, Ps now,
-                            std::size_t limit) {
+                            const std::vector<std::string>& host_cycle, std::size_t limit) {
   std::string text = fmt::format("deadlock at {}: nothing is left to happen, and {} {} finished\n", ns(now),
                                  ranks.size(), ranks.size() == 1 ? "rank has not" : "ranks have not");
   if (!ranks.empty()) {
@@ -100,7 +112,7 @@ std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vect
     text += "\n" + render(table);
     if (ranks.size() > limit) text += fmt::format("  ... and {} more ranks\n", ranks.size() - limit);
   }
-  if (blocked.empty()) return text + "\nno PE is blocked\n";
+  if (blocked.empty()) return text + "\nno PE is blocked\n" + render_host_cycle(host_cycle);
 
   std::map<int, int> rank_of_sip;
   std::map<PeCoord, int> rank_of_pe;
@@ -125,7 +137,8 @@ std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vect
   if (blocked.size() > limit) text += fmt::format("  ... and {} more blocked ops\n", blocked.size() - limit);
 
   const std::vector<const Blocked*> cycle = cycle_of(blocked);
-  return text + (cycle.empty() ? render_ends(blocked) : render_cycle(cycle));
+  if (!cycle.empty()) return text + render_cycle(cycle);
+  return text + render_host_cycle(host_cycle) + render_ends(blocked, !host_cycle.empty());
 }
 
 }  // namespace kernbench

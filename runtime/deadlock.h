@@ -21,9 +21,9 @@ struct BlockedRank {
 };
 
 /// Explains a starved run: the ranks and what they wait for; each blocked PE with its kernel, op and what it waits for
-/// (at most `limit` rows, the rest as a count); the wait cycle among PEs if there is one, otherwise whom the chain ends
-/// at.
+/// (at most `limit` rows, the rest as a count); the wait cycle among PEs if there is one, otherwise that of the host
+/// program (host_cycle.h), and whom the chain of PEs ends at.
 std::string deadlock_report(const std::vector<Blocked>& blocked, const std::vector<BlockedRank>& ranks, Ps now,
-                            std::size_t limit = 40);
+                            const std::vector<std::string>& host_cycle = {}, std::size_t limit = 40);
 
 }  // namespace kernbench

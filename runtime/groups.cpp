@@ -172,20 +172,26 @@ void Groups::barrier(int rank, const char* what, const ProcessGroup* group) {
   runtime_.program.scheduler().wait(what, [&gate, number] { return gate.passed != number; });
 }
 
-std::string Groups::detail(int rank) const {
-  const auto ended = [this](int other) {
-    return !runtime_.program.scheduler().workers()[static_cast<std::size_t>(other)].live();
-  };
+std::vector<int> Groups::absent_at_barrier(int rank) const {
+  std::vector<int> absent;
   for (const auto& [key, gate] : barriers_) {
     if (gate.here.count(rank) == 0) continue;
-    std::vector<int> absent;
     const std::vector<int> members =
         key < 0 ? all_ranks(runtime_.program.nprocs()) : groups_[static_cast<std::size_t>(key)]->ranks();
     for (const int other : members) {
       if (gate.here.count(other) == 0) absent.push_back(other);
     }
-    return "; not reached by " + list_ranks(absent, ended);
+    break;
   }
+  return absent;
+}
+
+std::string Groups::detail(int rank) const {
+  const auto ended = [this](int other) {
+    return !runtime_.program.scheduler().workers()[static_cast<std::size_t>(other)].live();
+  };
+  const std::vector<int> absent = absent_at_barrier(rank);
+  if (!absent.empty()) return "; not reached by " + list_ranks(absent, ended);
   for (const auto& [id, state] : runtime_.messages.pending()) {
     if (state->rank != rank || state->order == nullptr) continue;
     if (const std::string missing = state->order->missing(state->call); !missing.empty()) return "; " + missing;

@@ -51,6 +51,8 @@ class Groups {
 
   /// By rank, where ranks are PEs; otherwise empty.
   const std::vector<PeCoord>& rank_pes() const { return rank_pes_; }
+  /// Ranks that keep this one at a barrier; none: it is at none.
+  std::vector<int> absent_at_barrier(int rank) const;
   /// Who keeps a rank from going on: "; process group 0, collective 3: not called by rank 1".
   std::string detail(int rank) const;
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/host_cycle.h"
 #include "runtime/runtime_impl.h"
 #include "tlm/sim/main_stack.h"
 
@@ -127,7 +128,7 @@ std::string HostProgram::deadlock_text(const std::string& main) const {
   std::vector<BlockedRank> ranks = blocked_ranks();
   if (!main.empty())
     ranks.insert(ranks.begin(), {kMainContext, std::max(devices_.front(), 0), main + runtime_.groups.detail(0), {}});
-  return deadlock_report(blocked, ranks, runtime_.dispatcher.latest());
+  return deadlock_report(blocked, ranks, runtime_.dispatcher.latest(), host_cycle(runtime_));
 }
 
 std::vector<BlockedRank> HostProgram::blocked_ranks() const {

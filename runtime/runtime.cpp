@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "runtime/host_cycle.h"
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {
@@ -66,6 +67,7 @@ std::size_t Runtime::pending_worker_waits() const { return impl_->program.schedu
 std::size_t Runtime::pending_collectives() const { return impl_->program.scheduling().queues().collectives; }
 
 std::vector<BlockedRank> Runtime::blocked_ranks() const { return impl_->program.blocked_ranks(); }
+std::vector<std::string> Runtime::host_cycle() const { return kernbench::host_cycle(*impl_); }
 
 Runtime::Outcome Runtime::outcome() const {
   Outcome outcome;

@@ -427,6 +427,7 @@ class Runtime : public sc_core::sc_module {
   Outcome outcome() const;  ///< of the last program
   /// The unfinished ranks for deadlock_report.
   std::vector<BlockedRank> blocked_ranks() const;
+  std::vector<std::string> host_cycle() const;  ///< likewise: waits of ranks and messages in a circle (host_cycle.h)
   /// Throws SpawnError if the outcome has failures; its text names the ranks and the first reason.
   void rethrow_failures() const;
 

@@ -65,6 +65,8 @@ class TensorMemory {
   bool takes_contents(const Tensor::State& tensor, std::uint64_t copy);
   /// Writes row-major contents into all copies; waits for nothing. Throws as takes_contents() does.
   void write_contents(const Tensor::State& tensor, const std::uint8_t* data);
+  /// Row-major contents by transport_dbg, untimed in any case: writes all copies, reads the last.
+  void access_untimed(const Tensor::State& tensor, std::uint8_t* data, bool write);
 
   /// Where a rank's tensors go: its PE where ranks are PEs, its part of a SIP if it has one.
   PlacementUnits units_of(int rank) const;

@@ -295,6 +295,19 @@ void TensorMemory::write_contents(const Tensor::State& tensor, const std::uint8_
   host_copies(tensor, copies, true);
 }
 
+void TensorMemory::access_untimed(const Tensor::State& tensor, std::uint8_t* data, bool write) {
+  for (std::size_t i = 0; i < tensor.shards.size(); ++i) {
+    std::vector<std::uint8_t> packed(tensor.shards[i].nbytes);
+    if (packed.empty()) continue;
+    if (!write) debug_access(tensor, i, 0, packed.data(), packed.size(), false);
+    for_each_row(tensor, tensor.shards[i], [&](std::uint64_t logical, std::uint64_t at, std::uint64_t n) {
+      std::uint8_t *whole = data + logical, *part = packed.data() + at;
+      std::memcpy(write ? part : whole, write ? whole : part, n);
+    });
+    if (write) debug_access(tensor, i, 0, packed.data(), packed.size(), true);
+  }
+}
+
 Tensor::State& Tensor::of(const char* call) const {
   if (state_ == nullptr) throw std::invalid_argument(fmt::format("Tensor::{}: the tensor is an empty handle", call));
   return *state_;

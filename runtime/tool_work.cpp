@@ -1,5 +1,7 @@
 #include "runtime/tool_work.h"
 
+#include <stdexcept>
+
 #include "runtime/runtime_impl.h"
 
 namespace kernbench {
@@ -10,6 +12,23 @@ ToolWork::ToolWork(Context& context) : scheduler_(context.runtime_.program.sched
 
 ToolWork::~ToolWork() {
   if (rank_ >= 0) scheduler_.end_tool_work(rank_);
+}
+
+namespace {
+void access_untimed(const Tensor& tensor, std::vector<std::uint8_t>& contents, bool write) {
+  tensor.state().runtime.lock()->tensors.access_untimed(tensor.state(), contents.data(), write);
+}
+}  // namespace
+
+std::vector<std::uint8_t> ToolWork::peek(const Tensor& tensor) {
+  std::vector<std::uint8_t> contents(tensor.bytes());
+  access_untimed(tensor, contents, false);
+  return contents;
+}
+
+void ToolWork::poke(const Tensor& tensor, std::vector<std::uint8_t> contents) {
+  if (contents.size() != tensor.bytes()) throw std::invalid_argument("poke: contents of another size");
+  access_untimed(tensor, contents, true);
 }
 
 }  // namespace kernbench

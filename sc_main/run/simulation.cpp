@@ -107,7 +107,7 @@ void Simulation::run() {
   if (!outcome.finished) {
     std::vector<Blocked> blocked;
     model_->machine.explain(blocked);
-    throw Deadlock(deadlock_report(blocked, model_->runtime.blocked_ranks(), now()));
+    throw Deadlock(deadlock_report(blocked, model_->runtime.blocked_ranks(), now(), model_->runtime.host_cycle()));
   }
 }
 

@@ -142,6 +142,7 @@ pipeline::RunSettings PipelineWorkload::settings(Session& session, const pipelin
   settings.host.flops_per_s = host_flops_ * 1e9;
   settings.host.bytes_per_s = host_bandwidth_ * 1e9;
   settings.host.link_bytes_per_s = host_link_ * 1e9;
+  settings.seed = session.options().seed;
   settings.data = session.options().run.data;
   settings.timed_host_io = session.options().run.timed_host_io;
   settings.group.algorithm = algorithm_;

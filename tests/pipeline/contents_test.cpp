@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "runtime/pipeline/safetensors.h"
@@ -67,6 +68,51 @@ TEST(PipelineTool, ContentsChangeNoTime) {
     EXPECT_EQ(outcome.code, 2);
     EXPECT_NE(outcome.err.find("index 515 is outside of the table's 512 rows"), std::string::npos) << outcome.err;
   }
+}
+
+/// Rows 0, step, 2 step, ... of a table of row numbers, and what these are.
+std::map<std::string, pipeline::HostTensor> numbered_rows(std::int64_t step) {
+  std::map<std::string, pipeline::HostTensor> tensors{
+      {"ids", {{1, 128}, DType::i64, std::vector<std::uint8_t>(128 * 8)}},
+      {"w", {{512, 64}, DType::f32, std::vector<std::uint8_t>(512 * 64 * 4)}},
+      {"y", {{1, 128, 64}, DType::f32, std::vector<std::uint8_t>(128 * 64 * 4)}}};
+  for (std::size_t i = 0; i < 512 * 64; ++i)
+    store_element(tensors["w"].bytes.data(), DType::f32, i, static_cast<double>(i / 64));
+  for (std::size_t i = 0; i < 128; ++i)
+    store_integer(tensors["ids"].bytes.data(), DType::i64, i, static_cast<std::int64_t>(i) * step);
+  for (std::size_t i = 0; i < 128 * 64; ++i)
+    store_element(tensors["y"].bytes.data(), DType::f32, i, static_cast<double>(i / 64) * static_cast<double>(step));
+  return tensors;
+}
+
+TEST(PipelineTool, RowsOfComputedIndicesAreRightAndTakeOneTimeWhateverTheyAre) {
+  const Tool tool;
+  std::string document = kLookUp;
+  document.replace(document.find("y = embedding(w, ids)"), 21,
+                   "k = add(ids, 1)\\nk2 = sub(k, 1)\\ny = embedding(w, k2)");
+  std::ofstream(tool.file("e.json")) << document;
+  for (const char* copies : {"debug", "timed"}) {
+    std::set<double> latencies;
+    for (const std::int64_t step : {4, 0}) {
+      std::map<std::string, pipeline::HostTensor> tensors = numbered_rows(step);
+      std::ofstream(tool.file("y.safetensors")) << pipeline::to_safetensors({{"y", tensors["y"]}});
+      tensors.erase("y");
+      std::ofstream(tool.file("in.safetensors")) << pipeline::to_safetensors(tensors);
+      std::vector<std::string> run = with(
+          {"pipeline", "run", "e.json", "--inputs", "in.safetensors", "--json", "-", "--host-io", copies}, kTwoSips);
+      for (const std::vector<std::string>& more :
+           {std::vector<std::string>{"--expect", "y.safetensors"}, {"--data", "off", "--replay", "off"}}) {
+        const Outcome outcome = tool(with(run, more));
+        ASSERT_EQ(outcome.code, 0) << outcome.err;
+        latencies.insert(row_of(outcome, "row", "pipeline")["latency_ns"].get<double>());
+      }
+    }
+    EXPECT_EQ(latencies.size(), 1U) << copies;
+  }
+  std::ofstream(tool.file("beyond.safetensors")) << look_up_inputs(5);
+  const Outcome outcome = tool(with({"pipeline", "run", "e.json", "--inputs", "beyond.safetensors"}, kTwoSips));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("index 515 is outside of the table's 512 rows"), std::string::npos) << outcome.err;
 }
 
 TEST(PipelineTool, WithoutDataHasNoOutputs) {

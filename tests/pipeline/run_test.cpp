@@ -142,5 +142,57 @@ INSTANTIATE_TEST_SUITE_P(Members, PipelineExchanges,
                                            Members{"CubesOfOneSipOfIntegers", kHalves, DType::i32}),
                          [](const auto& info) { return info.param.name; });
 
+/// An all-reduce of one tensor of each of two slots. `on_a` stands behind it on the first slot and may read a's part;
+/// `part_of_b` is what the second slot brings.
+std::string all_reduce_document(const std::string& on_a, const std::string& part_of_b) {
+  const std::string type = "{shape: [2, 4], dtype: f32", part = "{placements: [[0, 2], [0, 4]], origin: ";
+  std::string tensors, wholes[2], slices[2];
+  for (const char* name : {"xa", "xb", "ha", "hb", "sa", "sb", "ya", "yb"})
+    tensors += std::string("  ") + name + ": " + type + "}\n";
+  const auto boundary = [&](int side, const std::string& name, const char* slot, const char* idx) {
+    wholes[side] += "      " + name + ": " + type + ", idx: " + idx + "}\n";
+    slices[side] += "      " + name + ": " + part + name + ", dtype: f32, device: " + slot + "}\n";
+  };
+  boundary(0, "xa", "a", "0");
+  boundary(0, "xb", "b", "1");
+  boundary(1, "ya", "a", "0");
+  boundary(1, "yb", "b", "1");
+  const std::string reduces = ", group: g, metadata: {reduce_op: sum}, ";
+  return "name: p\ndevices: {a: {kind: npu, idx: 0}, b: {kind: npu, idx: 1}}\ntensors:\n" + tensors +
+         "supertasks:\n  in: {kind: input, inputs: [], outputs: [xa, xb]}\n"
+         "  ca: {kind: dfg, device: a, inputs: [xa], outputs: [ha], data: \"ha = relu(xa)\"}\n"
+         "  cb: {kind: dfg, device: b, inputs: [xb], outputs: [hb], data: \"hb = relu(xb)\"}\n"
+         "  ra: {kind: all_reduce, device: a, inputs: [ha], outputs: [sa]" +
+         reduces + "device_idx: 0}\n  rb: {kind: all_reduce, device: b, inputs: [" + part_of_b + "], outputs: [sb]" +
+         reduces +
+         "device_idx: 1}\n  la: {kind: dfg, device: a, inputs: [sa, ha], outputs: [ya], data: \"ya = " + on_a +
+         "\"}\n  lb: {kind: dfg, device: b, inputs: [sb], outputs: [yb], data: \"yb = relu(sb)\"}\n"
+         "  out: {kind: output, inputs: [ya, yb], outputs: []}\nmetadata:\n  tensors:\n    inputs:\n" +
+         wholes[0] + "    outputs:\n" + wholes[1] + "  tensor_slices:\n    inputs:\n" + slices[0] + "    outputs:\n" +
+         slices[1];
+}
+
+class PipelineAllReduce : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(PipelineAllReduce, IsInPlaceOnAllSlotsOrOnNone) {
+  const std::string text = all_reduce_document(GetParam().first, GetParam().second);
+  const TensorType type{{2, 4}, DType::f32};
+  const HostTensors inputs{{"xa", values_of(type, 1)}, {"xb", values_of(type, 2)}};
+  const RunOutcome outcome = run_document(text, inputs, 2);
+  Problems problems, warnings;
+  const Pipeline pipeline = read_pipeline(parse_config(text, "p.yaml"), {}, problems);
+  const Checked checked = check_pipeline(pipeline, {"", 2, 2, 2}, problems, warnings);
+  const auto expected = run_on_host(pipeline, checked, inputs, "");
+  EXPECT_EQ(outcome.outputs.at("ya").bytes, expected.at("ya").bytes);
+  EXPECT_EQ(outcome.outputs.at("yb").bytes, expected.at("yb").bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, PipelineAllReduce,
+                         ::testing::Values(std::pair("add(sa, ha)", "hb"),   // one slot still reads its part
+                                           std::pair("add(sa, sa)", "xb"),   // one part is the pipeline's input
+                                           std::pair("add(sa, ha)", "xb"),   // neither may go
+                                           std::pair("add(sa, sa)", "hb")),  // both may
+                         [](const auto& info) { return "Case" + std::to_string(info.index); });
+
 }  // namespace
 }  // namespace kernbench::pipeline

@@ -97,12 +97,17 @@ metadata:
 )";
   // The words of every deadlock (deadlock_report, Failure.DeadlockNamesWhoWaitsForWhat), then where the slots stand.
   const auto report = [](const std::string& zero, const std::string& one, const std::string& slots) {
+    const std::string first = "collective 'direct' on sip0, submitted at T ns (process group 1, " + zero + ")";
+    const std::string second = "collective 'direct' on sip1, submitted at T ns (process group 2, " + one + ")";
     return "kernbench: error: deadlock at T ns: nothing is left to happen, and 2 ranks have not finished\n"
            "\n"
            "  rank waits for\n"
            "  0    collective 'direct' on sip0, submitted at T ns; process group 1, " +
            zero + ": not called by rank 1\n  1    collective 'direct' on sip1, submitted at T ns; process group 2, " +
-           one + ": not called by rank 0\n\nno PE is blocked\n\n" + slots;
+           one + ": not called by rank 0\n\nno PE is blocked\n\nwait cycle of ranks and what they submitted:\n" +
+           "  rank 0 waits for " + first + "\n  <- " + first + " waits for rank 1, which has not called it\n" +
+           "  <- rank 1 waits for " + second + "\n  <- " + second + " waits for rank 0, which has not called it\n" +
+           "  <- rank 0\n\n" + slots;
   };
   for (const auto& [tasks, words] :
        {std::pair(transfers, report("rank 1 to rank 0, transfer 0", "rank 0 to rank 1, transfer 0",

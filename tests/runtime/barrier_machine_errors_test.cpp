@@ -8,6 +8,7 @@
 namespace kernbench::testing {
 namespace {
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_P(BarrierOnMachine, AReadWhoseCollectiveIsNeverCalledIsADeadlockThatSaysSo) {
@@ -35,6 +36,28 @@ TEST_P(BarrierOnMachine, AReadWhoseCollectiveIsNeverCalledIsADeadlockThatSaysSo)
                         "  1    barrier; not reached by rank 0\n"
                         "\n",
                         ns_of(host_->machine.dispatcher().latest()), ns_of(own.submitted()))));
+}
+
+TEST_P(BarrierOnMachine, RanksThatWaitForEachOtherThroughTheirStreamsAreACycleThatTheReportNames) {
+  build();
+  std::string text;
+  try {
+    run([&](Context& ctx) {
+      const Tensor tensor = make(ctx, 1);
+      const Group other = ctx.new_group({0, 1});
+      const std::vector<Group> order = ctx.rank() == 0 ? std::vector{other, Group()} : std::vector{Group(), other};
+      const Handle first = ctx.all_reduce_async(tensor, ReduceOp::sum, order[0]);
+      if (ctx.rank() == 1) ctx.wait(first);
+      ctx.all_reduce(tensor, ReduceOp::sum, order[1]);
+    });
+  } catch (const Deadlock& error) {
+    text = error.what();
+  }
+  EXPECT_THAT(text, Not(HasSubstr("no wait cycle")));
+  EXPECT_THAT(text, HasSubstr("\nwait cycle of ranks and what they submitted:\n  rank 1 waits for collective "));
+  EXPECT_THAT(text, HasSubstr(" (process group 0, collective 0) waits for what stands before it in its stream\n"));
+  EXPECT_THAT(text,
+              HasSubstr(" (process group 1, collective 0) waits for rank 1, which has not called it\n  <- rank 1\n"));
 }
 
 TEST_P(BarrierOnMachine, AReadOfWhatStandsBehindACollectiveThatIsNeverCalledIsADeadlockThatSaysSo) {

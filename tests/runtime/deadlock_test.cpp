@@ -56,13 +56,34 @@ no wait cycle; where the chain ends:
 )");
 }
 
+TEST(DeadlockReport, ShowsTheCycleOfTheHostWhereThatOfPesEnds) {
+  const std::vector<Blocked> list = {blocked({0, 0, 1}, "recv(W, 1x8 f16)", "data from W", {0, 0, 0}, 0)};
+  const std::vector<std::string> cycle = {"rank 0 waits for launch 'a' on sip0, submitted at 1.000 ns",
+                                          "launch 'a' on sip0, submitted at 1.000 ns waits for rank 0"};
+  const std::string of_host = R"(
+wait cycle of ranks and what they submitted:
+  rank 0 waits for launch 'a' on sip0, submitted at 1.000 ns
+  <- launch 'a' on sip0, submitted at 1.000 ns waits for rank 0
+  <- rank 0
+)";
+  const std::string text = deadlock_report(list, {}, 1'000, cycle);
+  const std::string end = of_host + R"(
+where the chain of PEs ends:
+  sip0.cube0.pe1 waits for data from W, and sip0.cube0.pe0 is not blocked: its kernel has ended or was never launched
+)";
+  EXPECT_EQ(text.substr(text.size() - std::min(text.size(), end.size())), end);
+  EXPECT_EQ(
+      deadlock_report({}, {}, 1'000, cycle),
+      "deadlock at 1.000 ns: nothing is left to happen, and 0 ranks have not finished\n\nno PE is blocked\n" + of_host);
+}
+
 TEST(DeadlockReport, LimitsItsLength) {
   std::vector<Blocked> list;
   for (std::uint16_t pe = 0; pe < 200; ++pe) {
     list.push_back(
         blocked({0, 0, pe}, "recv(W, 1x8 f16)", "data", {0, 0, static_cast<std::uint16_t>((pe + 1) % 200)}, 0));
   }
-  const std::string text = deadlock_report(list, {}, 0, 3);
+  const std::string text = deadlock_report(list, {}, 0, {}, 3);
   EXPECT_NE(text.find("  ... and 197 more blocked ops\n"), std::string::npos);
   EXPECT_NE(text.find("wait cycle of 200 PEs:\n"), std::string::npos);
   EXPECT_NE(text.find("  <- ... 185 more\n"), std::string::npos);

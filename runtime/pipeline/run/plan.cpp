@@ -252,7 +252,7 @@ class Planner {
     made.buffer = buffer;
   }
 
-  /// Nobody else reads the input's buffer: the result may take its place.
+  /// Nobody else reads the input's buffer: the result may take its place, if it may on all members.
   bool in_place(const Member& member) const {
     const std::string& name = member.plan.task->inputs.value.front().value;
     const auto origin = checked_.origins.find(name);
@@ -275,11 +275,14 @@ class Planner {
     for (const Member& member : members) {
       if (first == nullptr && member.plan.in >= 0) first = &member;
     }
+    // In place on all members or on none: their calls have to be alike.
+    const bool reduces = members.front().plan.task->kind.value == TaskKind::all_reduce;
+    const bool replaces =
+        reduces && std::all_of(members.begin(), members.end(), [this](const Member& at) { return in_place(at); });
     for (Member& member : members) {
       if (member.plan.task->outputs.value.empty() || on_host(*member.slot)) continue;
-      const bool reduces = member.plan.task->kind.value == TaskKind::all_reduce;
       int out = member.plan.in;
-      if (!reduces || !in_place(member)) {
+      if (!replaces) {
         const TensorType type = type_of(*pipeline_.tensor(member.plan.task->outputs.value.front().value));
         const DPPolicy policy = first == nullptr
                                     ? Lowering::dense()

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "runtime/pipeline/run/exchange_inside.h"
+#include "runtime/pipeline/run/look_ups.h"
 #include "runtime/pipeline/run/self_attentions.h"
 #include "runtime/pipeline/run/task_times.h"
 #include "runtime/pipeline/table.h"
@@ -270,7 +271,9 @@ class PipelineRun::Worker {
         for (const Handle& launch : attentions_.attend(step, in(0), in(1))) add(launch);
         return;
       case Step::Kind::look_up:
-        look_up_indices(step, in(0), in(1), out);
+        look_up_rows(context_, launches_,
+                     {step.name, in(0), in(1), out, known_contents(step.in[0]), known_contents(step.in[1])},
+                     run_.settings_);
         return;
     }
   }
@@ -285,31 +288,14 @@ class PipelineRun::Worker {
             : context_.empty(buffer.shape, buffer.dtype, buffer.policy, name));
   }
 
-  /// Contents of a tensor as the host has given them, which it knows without data, too; else what is there.
-  std::vector<std::uint8_t> known_contents(int number) {
-    std::vector<std::uint8_t> bytes = tensor(number).bytes_to_host();
-    if (run_.settings_.data) return bytes;
-    if (is_constant(number)) return plan().buffers[static_cast<std::size_t>(number)].contents->bytes;
+  /// Contents of a constant or an input, which the host knows without data, too; null: of what is computed.
+  const std::vector<std::uint8_t>* known_contents(int number) const {
+    if (is_constant(number)) return &plan().buffers[static_cast<std::size_t>(number)].contents->bytes;
     for (const auto& [name, value] : plan().values) {
       const auto input = run_.settings_.inputs.find(name);
-      if (value.buffer == number && input != run_.settings_.inputs.end()) return input->second.bytes;
+      if (value.buffer == number && input != run_.settings_.inputs.end()) return &input->second.bytes;
     }
-    return bytes;
-  }
-
-  /// What is looked up depends on data, which kernels do not see: the host reads the indices.
-  void look_up_indices(const Step& step, const Tensor& table, const Tensor& indices, const Tensor& out) {
-    launches_.wait();
-    const std::vector<std::uint8_t> bytes = known_contents(step.in[1]);
-    const std::int64_t height = table.shape().rows;
-    std::vector<std::int64_t> list(bytes.size() / size_of(indices.dtype()));
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      list[i] = load_integer(bytes.data(), indices.dtype(), i);
-      if (list[i] < 0 || list[i] >= height)
-        throw std::invalid_argument("'" + step.name + "': index " + std::to_string(list[i]) +
-                                    " is outside of the table's " + std::to_string(height) + " rows");
-    }
-    add(look_up(context_, step.name, table, list, out, table.shape().cols));
+    return nullptr;
   }
 
   void exchange(const TaskPlan& plan) {

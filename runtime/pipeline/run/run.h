@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -24,6 +25,7 @@ struct RunSettings {
   int requests = 1;  ///< of a pass: one follows the other on each slot, without waiting for the other slots
   HostModel host;
   bool data = true;                                      ///< off: no contents
+  std::uint64_t seed = 1;                                ///< of the rows that computed indices stand for (look_ups.h)
   bool timed_host_io = false;                            ///< host copies take simulated time by themselves
   bool copies() const { return data || timed_host_io; }  ///< what the host writes changes contents or times
   ProcessGroupOptions group;                             ///< of the exchanges
