@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cli/tool_runner.h"
@@ -139,6 +140,17 @@ TEST(Rebel100, DieToDieLatencyIsThePublishedOne) {
   // Eight connections, both directions, raw: 1.024 TB/s per channel. Flits and headers leave 87% of it.
   const double payload = 8 * 2 * rows[3].at("gbps").get<double>();
   EXPECT_NEAR(payload / (1024 * (236.0 / 256) * (256.0 / 272)), 1, 0.01);
+}
+
+// A message of 256 B has 2,048 bits: at 4,882 x 10^9 errors in 10^18 bits one in a hundred of them errs.
+TEST(LinkBench, LatenciesAreHeldAgainstTheClosedFormOnlyWhereErrorsAreRare) {
+  const Tool tool;
+  for (const auto& [errors, rare] : {std::pair("4882000000000", true), std::pair("4883000000000", false)}) {
+    const Json rows = results_of(tool, {"run", "link", "--kind", "ucie", "-b", "256", "-e", "256", "--loads", "0",
+                                        "--set", std::string("cube.ucie.bit_errors=") + errors});
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0].at("expected_latency_ns").is_number(), rare) << errors;
+  }
 }
 
 TEST(Rebel100, EffectiveMemoryBandwidthIsThePublishedOne) {
