@@ -123,6 +123,28 @@ std::exception_ptr as_programs(const std::exception_ptr& error, const std::strin
   }
 }
 
+/// Of the first cube's memory.
+ReplayRefresh refresh_of(const topology::Plan& plan) {
+  const HbmConfig& hbm = plan.spec.cube.hbm;
+  const bool all = hbm.refresh == RefreshPolicy::all_bank;
+  if (hbm.refresh == RefreshPolicy::none) return {};
+  const double clock_ps = 1e12 / static_cast<double>(hbm.ck_hz);
+  return {clock_ps * (all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
+          clock_ps * (all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb)};
+}
+
+/// "kernbench: error: --debug found 128 races" and what they are; empty: none.
+std::string races_text(const std::vector<RaceKind>& kinds) {
+  std::uint64_t races = 0;
+  std::string text;
+  for (const RaceKind& kind : kinds) {
+    races += kind.races;
+    text += fmt::format("  {} x kernel '{}': {} and {}\n", kind.races, kind.kernel, kind.first_op, kind.second_op);
+  }
+  if (races == 0) return {};
+  return fmt::format("kernbench: error: --debug found {} race{}\n{}", races, races == 1 ? "" : "s", text);
+}
+
 }  // namespace
 
 std::string take_workload(const WorkloadCatalogue& catalogue, Arguments& arguments) {
@@ -287,30 +309,6 @@ void Run::compare_layout(const topology::SystemSpec& spec) const {
   throw UsageError(fmt::format("'{}' is not what it was in the earlier run", spec.cube_mesh),
                    fmt::format("give --set cube_mesh={} to run with it all the same", spec.cube_mesh));
 }
-
-namespace {
-/// Of the first cube's memory.
-ReplayRefresh refresh_of(const topology::Plan& plan) {
-  const HbmConfig& hbm = plan.spec.cube.hbm;
-  const bool all = hbm.refresh == RefreshPolicy::all_bank;
-  if (hbm.refresh == RefreshPolicy::none) return {};
-  const double clock_ps = 1e12 / static_cast<double>(hbm.ck_hz);
-  return {clock_ps * (all ? hbm.timing.t_refi : hbm.timing.t_refi_pb),
-          clock_ps * (all ? hbm.timing.t_rfc_ab : hbm.timing.t_rfc_pb)};
-}
-
-/// "kernbench: error: --debug found 128 races" and what they are; empty: none.
-std::string races_text(const std::vector<RaceKind>& kinds) {
-  std::uint64_t races = 0;
-  std::string text;
-  for (const RaceKind& kind : kinds) {
-    races += kind.races;
-    text += fmt::format("  {} x kernel '{}': {} and {}\n", kind.races, kind.kernel, kind.first_op, kind.second_op);
-  }
-  if (races == 0) return {};
-  return fmt::format("kernbench: error: --debug found {} race{}\n{}", races, races == 1 ? "" : "s", text);
-}
-}  // namespace
 
 /// Not where somebody looks at what the machine does. Asking for it there is refused.
 bool Run::may_replay() const {
