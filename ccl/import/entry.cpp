@@ -33,7 +33,7 @@ auto said_by(const AlgorithmEntry& entry, const Ask& ask) {
 /// Of a plan.   assumed: pieces of 4 KiB of 64 GiB
 constexpr std::int64_t kMostRounds = 1 << 24;
 
-/// Throws Error if a plug-in's plan cannot be one; its schedule is proved where it is run.
+/// Throws Error if a plug-in's plan cannot be one; its schedule is proved by GroupAlgorithm::plan.
 void check_plan(const std::string& name, const Plan& plan) {
   const auto wrong = [&](const std::string& what) {
     throw Error(fmt::format("algorithm '{}': its plan {}", name, what));

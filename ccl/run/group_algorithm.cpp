@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "ccl/contract/error.h"
 #include "ccl/data/layout.h"
 #include "ccl/run/pe_to_pe.h"
+#include "ccl/schedule/check.h"
 #include "tlm/kernel/operations.h"
 
 namespace kernbench::ccl {
@@ -26,6 +30,18 @@ AlgorithmEntry serving(AlgorithmEntry entry, Scope scope) {
   if (entry.algorithm->scopes & bit(scope)) return entry;
   throw Error(fmt::format("algorithm '{}' does not serve scope {}; it serves {}", entry.name, to_string(scope),
                           served<Scope>(entry.algorithm->scopes, kScopes)));
+}
+
+/// Throws Error if a schedule of a module sends where there are no queues.
+void check_declared(const Schedule& schedule, const std::vector<std::pair<std::int32_t, std::int32_t>>& declared) {
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
+  for (const auto& [a, b] : declared) pairs.emplace(std::minmax(a, b));
+  for (const ScheduleLink& link : schedule.links) {
+    if (pairs.count(std::minmax(link.a, link.b)) != 0) continue;
+    throw Error(fmt::format(
+        "it links nodes {} and {}, which `links` does not: that is asked once for all operations, roots and sizes",
+        link.a, link.b));
+  }
 }
 
 }  // namespace
@@ -77,8 +93,24 @@ const std::vector<std::pair<std::int32_t, std::int32_t>>& GroupAlgorithm::pe_lin
   }
 }
 
+void GroupAlgorithm::check_schedule(const Schedule& schedule, const PlanRequest& request) const {
+  if (schedule.nodes != request.nodes() || schedule.op != request.op) {
+    throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry_.name,
+                            to_string(schedule.op), schedule.nodes, to_string(request.op), request.nodes()));
+  }
+  if (!entry_.is_built_in() && !entry_.schedule) {  // files are proved as they are read
+    try {
+      check(schedule);
+      check_declared(schedule, links(request.cube_w, request.cube_h));
+    } catch (const Error& error) {
+      throw Error(fmt::format("algorithm '{}': its schedule is wrong: {}", entry_.name, error.what()));
+    }
+  }
+}
+
 Plan GroupAlgorithm::plan(const PlanRequest& request) const {
   Plan plan = entry_.plan(seen(request));
+  check_schedule(*plan.schedule, request);
   if (request.op != CollectiveOp::send_recv || request.root < 0) return plan;
   for (std::int32_t node = 0; node < plan.schedule->nodes; ++node) {
     const bool idle = plan.schedule->lists(0)[static_cast<std::size_t>(node)].empty();

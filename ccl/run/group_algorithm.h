@@ -31,14 +31,16 @@ class GroupAlgorithm {
   const std::vector<std::pair<std::int32_t, std::int32_t>>& pe_links(BoundCall& call) const;
   /// A request of the SIPs as they are, with those that the algorithm sees.
   PlanRequest seen(PlanRequest request) const { return sips_.put_into(std::move(request)); }
-  /// As AlgorithmEntry::plan, of a request with the SIPs as they are. Throws Error, too, where a transfer between two
-  /// ranks would pass others, which make no call.
+  /// As AlgorithmEntry::plan, of a request with the SIPs as they are. Throws Error, too, where a module's
+  /// schedule is wrong, or a transfer between two ranks would pass others, which make no call.
   Plan plan(const PlanRequest& request) const;
   /// Node pairs that its schedules use, with so many nodes of a rank.
   std::vector<std::pair<std::int32_t, std::int32_t>> links(std::int32_t node_w, std::int32_t node_h) const;
 
  private:
   QueueNeeds find_needs() const;
+  /// Throws Error if it is for another call, or, of a module, no schedule, or one that `links` does not tell of.
+  void check_schedule(const Schedule& schedule, const PlanRequest& request) const;
 
   const AlgorithmEntry entry_;
   const CallBinder& calls_;

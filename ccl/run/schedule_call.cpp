@@ -7,44 +7,14 @@
 
 #include "ccl/contract/call_keys.h"
 #include "ccl/run/call_program.h"
-#include "ccl/schedule/check.h"
 #include "ccl/schedule/plan.h"
 
 namespace kernbench::ccl {
 namespace {
 
-/// Throws Error if a schedule of a module sends where there are no queues.
-void check_declared(const Schedule& schedule, const std::vector<std::pair<std::int32_t, std::int32_t>>& declared) {
-  std::set<std::pair<std::int32_t, std::int32_t>> pairs;
-  for (const auto& [a, b] : declared) pairs.emplace(std::minmax(a, b));
-  for (const ScheduleLink& link : schedule.links) {
-    if (pairs.count(std::minmax(link.a, link.b)) != 0) continue;
-    throw Error(fmt::format(
-        "it links nodes {} and {}, which `links` does not: that is asked once for all operations, roots and sizes",
-        link.a, link.b));
-  }
-}
-
 bool holds(const Block& block, std::int32_t node) { return block.holder == kEveryNode || block.holder == node; }
 
 }  // namespace
-
-void ScheduleBinder::check_schedule(const Schedule& schedule, const PlanRequest& request) const {
-  const AlgorithmEntry& entry = algorithm_.entry();
-  if (schedule.nodes != request.nodes() || schedule.op != request.op) {
-    throw Error(fmt::format("algorithm '{}': its schedule is {} on {} nodes, not {} on {}", entry.name,
-                            to_string(schedule.op), schedule.nodes, to_string(request.op), request.nodes()));
-  }
-  if (!entry.is_built_in() && !entry.schedule) {  // files are proved as they are read
-    try {
-      check(schedule);
-      check_declared(schedule, algorithm_.links(request.cube_w, request.cube_h));
-    } catch (const Error& error) {
-      throw Error(
-          fmt::format("algorithm '{}' ({}): its schedule is wrong: {}", entry.name, entry.module, error.what()));
-    }
-  }
-}
 
 /// Goes on from what has been planned to choose this algorithm, if it has been.
 void ScheduleBinder::plan(BoundCall& call) const {
@@ -54,7 +24,6 @@ void ScheduleBinder::plan(BoundCall& call) const {
   if (call.lanes) {
     if (!call.plan.schedule) call.plan = algorithm_.plan(call.request);
     const Schedule& schedule = *call.plan.schedule;
-    check_schedule(schedule, call.request);
     ready->schedule = call.plan.schedule;
     if (schedule.bundles) ready->lanes->bundle(queues_.map(), *call.maps);
     const std::int64_t slot = queues_.group().queue.slot_bytes;

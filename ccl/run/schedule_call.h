@@ -47,7 +47,6 @@ class ScheduleBinder {
 
  private:
   void plan(BoundCall& call) const;
-  void check_schedule(const Schedule& schedule, const PlanRequest& request) const;
   std::vector<NodeProgram> programs(const ExecutionPlan& plan, std::int32_t node) const;
   std::int64_t to_come(const ExecutionPlan& plan, std::int32_t node, std::size_t item) const;
 

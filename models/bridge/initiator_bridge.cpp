@@ -221,7 +221,6 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     }
     if (whole.is_write()) std::copy_n(whole.get_data_ptr() + access.issued, bytes, part.get_data_ptr());
     Packet& packet = Packet::of(part);
-    packet.source = config.self;
     packet.destination = map.resolve(PhysicalAddress::decode(address));
     packet.kind = whole.is_read() ? PacketKind::read : PacketKind::write;
     packet.message_class = MessageClass::request;
@@ -296,7 +295,6 @@ struct InitiatorBridge::Impl final : sc_core::sc_module, tlm::tlm_fw_transport_i
     if (command.kind == CommandKind::start || command.kind == CommandKind::abort) return;
     tlm::tlm_generic_payload& payload = pool.acquire();
     Packet& packet = Packet::of(payload);
-    packet.source = config.self;
     const PeCoord place = map.coord(config.self);
     packet.destination = map.m_cpu(place.in_cube());
     packet.message_class = MessageClass::response;

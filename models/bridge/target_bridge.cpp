@@ -21,7 +21,7 @@ struct TargetBridge::Impl final : sc_core::sc_module, MemoryBackend, tlm::tlm_bw
       sc_core::sc_spawn([this] { run(); }, sc_core::sc_gen_unique_name("serve"));
   }
 
-  bool take(unsigned, tlm::tlm_generic_payload& payload) override {
+  bool take(unsigned, tlm::tlm_generic_payload& payload, Ps) override {
     if (held == config.queue_depth) {
       blocked = true;
       return false;

@@ -119,7 +119,7 @@ void Hbm::Impl::wake(unsigned index) {
     free_accesses.push_back(id);
     ports[port]->respond_now(payload);
   }
-  retry_blocked(target);
+  retry_blocked(target, clock.at_or_after(queue.now()), queue.now());
   target.waking = false;
   if (taken)
     wake_at(index, queue.now());  // after the port has offered its next request
@@ -127,11 +127,18 @@ void Hbm::Impl::wake(unsigned index) {
     arm(index);
 }
 
-void Hbm::Impl::retry_blocked(Channel& target) {
+/// Goes on with the accesses that wait for room, which there is from tick `now` on, at `when`.
+void Hbm::Impl::retry_blocked(Channel& target, Tick now, Ps when) {
   while (!target.blocked.empty()) {
     const unsigned port = target.blocked.front();
-    ports[port]->retry();
-    if (!target.blocked.empty() && target.blocked.front() == port) break;  // still no room
+    const std::uint32_t id = waiting[port];
+    if (enqueue(id, now)) {
+      waiting[port] = kNoAccess;
+      enqueued(id, when);
+      ports[port]->taken();
+    } else if (!target.blocked.empty() && target.blocked.front() == port) {
+      break;  // still no room; otherwise it waits for another channel
+    }
   }
 }
 
@@ -162,9 +169,7 @@ bool Hbm::Impl::decide_ahead(unsigned index) {
     if (target->blocked.empty()) continue;
     const bool write = accesses[waiting[target->blocked.front()]].payload->is_write();
     if ((write && !wide) || target->timing->room(write) < target->wanted) continue;
-    deciding = next;
-    retry_blocked(*target);
-    deciding = 0;
+    retry_blocked(*target, std::max(next, clock.at_or_after(queue.now())), clock.time(next));
     taken = target->blocked.empty();
   }
   for (unsigned i = first; i < last; ++i) {

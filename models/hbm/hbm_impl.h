@@ -72,7 +72,7 @@ struct Hbm::Impl final : MemoryBackend {
   Impl(const std::string& name, const HbmConfig& config, CubeCoord cube, std::uint32_t slices,
        const RunOptions& options, EventQueue& queue, Observer* observer);
 
-  bool take(unsigned port, tlm::tlm_generic_payload& payload) override;
+  bool take(unsigned port, tlm::tlm_generic_payload& payload, Ps arrival) override;
   Ps serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) override;
   unsigned debug(unsigned port, tlm::tlm_generic_payload& payload) override;
 
@@ -83,7 +83,8 @@ struct Hbm::Impl final : MemoryBackend {
   Channel& make_channel(unsigned index);
   std::unique_ptr<ChannelTiming> make_timing() const;
   const ChannelTiming::Stats& stats_of(unsigned index);
-  bool enqueue(std::uint32_t id);
+  bool enqueue(std::uint32_t id, Tick now);
+  void enqueued(std::uint32_t id, Ps when);
   Piece piece_at(unsigned port, std::uint64_t at, std::uint64_t end) const;
   void measure(Access& access) const;
   unsigned accept(Channel& target, unsigned port, const Piece& piece, bool write, std::uint32_t id, Tick now,
@@ -99,10 +100,8 @@ struct Hbm::Impl final : MemoryBackend {
     channel.timing->advance(now);
     book_decided(channel);
   }
-  /// In which what is offered now enters a queue.
-  Tick present() const { return std::max(clock.at_or_after(queue.now()), deciding); }
   bool decide_ahead(unsigned index);
-  void retry_blocked(Channel& channel);
+  void retry_blocked(Channel& channel, Tick now, Ps when);
   std::uint32_t new_access();
 
   const std::string name;
@@ -132,7 +131,6 @@ struct Hbm::Impl final : MemoryBackend {
   std::unique_ptr<ChannelTiming> unused;                      // counts for all that nobody has used
   std::vector<std::unique_ptr<SparseMemory>> contents;        // by slice; made on first use
   std::vector<std::unique_ptr<MemoryPort>> ports;
-  Tick deciding = 0;                   // tick that is being decided ahead of time; 0: none
   std::vector<std::uint32_t> waiting;  // by port: the access that is not queued whole
   std::vector<Access> accesses;
   std::vector<std::uint32_t> free_accesses;

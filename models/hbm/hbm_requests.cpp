@@ -149,13 +149,12 @@ bool Hbm::Impl::has_turn(Channel& target, unsigned port, unsigned count, bool wr
 /// Queues what has room, a piece at a time. Returns whether the whole access is queued; if not, its port waits at the
 /// channel that is full. Of a wide slice, a piece enters when a quarter of the queue has room: all of it where nothing
 /// of the other direction has come for long, as its bursts would follow each other anyway.
-bool Hbm::Impl::enqueue(std::uint32_t id) {
+bool Hbm::Impl::enqueue(std::uint32_t id, Tick now) {
   const bool write = accesses[id].payload->is_write();
   while (accesses[id].offset < accesses[id].end) {
     Access& access = accesses[id];
     Piece piece = access.next;
     Channel& target = channel(piece.channel);
-    const Tick now = present();
     if (!target.timing->tick_open(now)) advance(target, now);
     unsigned needed = piece.count;
     if (wide) {
@@ -183,42 +182,43 @@ bool Hbm::Impl::enqueue(std::uint32_t id) {
   return true;
 }
 
-bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload) {
-  std::uint32_t id = waiting[port];
-  if (id == kNoAccess) {
-    const std::optional<std::uint64_t> offset = locate(port, payload);
-    if (!offset) {
-      ports[port]->respond(payload, queue.now() + config.controller_latency);
-      return true;
-    }
-    id = new_access();
-    Access& access = accesses[id];
-    access = Access();
-    access.payload = &payload;
-    access.port = port;
-    access.arrived = ports[port]->arrival();
-    access.offset = *offset;
-    access.end = *offset + payload.get_data_length();
-    access.next = piece_at(port, access.offset, access.end);
-    measure(access);
+bool Hbm::Impl::take(unsigned port, tlm::tlm_generic_payload& payload, Ps arrival) {
+  const std::optional<std::uint64_t> offset = locate(port, payload);
+  if (!offset) {
+    ports[port]->respond(payload, queue.now() + config.controller_latency);
+    return true;
   }
-  if (!enqueue(id)) {
+  const std::uint32_t id = new_access();
+  Access& access = accesses[id];
+  access = Access();
+  access.payload = &payload;
+  access.port = port;
+  access.arrived = arrival;
+  access.offset = *offset;
+  access.end = *offset + payload.get_data_length();
+  access.next = piece_at(port, access.offset, access.end);
+  measure(access);
+  if (!enqueue(id, clock.at_or_after(queue.now()))) {
     waiting[port] = id;
     return false;
   }
-  waiting[port] = kNoAccess;
-  apply(port, payload, payload.get_address() - bases[port]);
-  if (payload.is_write()) {
-    // Posted: visible and acknowledged once queued.
-    const Ps queued = deciding == 0 ? queue.now() : clock.time(deciding);
-    if (Packet* packet = Packet::find(payload)) {
-      packet->charge(Delay::memory, config.controller_latency);
-      packet->charge(Delay::contention, queued - accesses[id].arrived);
-    }
-    free_accesses.push_back(id);
-    ports[port]->respond(payload, queued + config.controller_latency);
-  }
+  enqueued(id, queue.now());
   return true;
+}
+
+/// All of an access is queued. A write is posted: visible and acknowledged then.
+void Hbm::Impl::enqueued(std::uint32_t id, Ps when) {
+  const Access& access = accesses[id];
+  const unsigned port = access.port;
+  tlm::tlm_generic_payload& payload = *access.payload;
+  apply(port, payload, payload.get_address() - bases[port]);
+  if (payload.is_read()) return;
+  if (Packet* packet = Packet::find(payload)) {
+    packet->charge(Delay::memory, config.controller_latency);
+    packet->charge(Delay::contention, when - access.arrived);
+  }
+  free_accesses.push_back(id);
+  ports[port]->respond(payload, when + config.controller_latency);
 }
 
 }  // namespace kernbench

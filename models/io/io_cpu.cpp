@@ -24,7 +24,7 @@ struct IoCpu::Impl {
         pages(pages),
         queue(queue),
         server(queue, names::io_cpu(sip)),
-        port(pool, queue, map.io_cpu(sip), module.out, module.in,
+        port(pool, queue, module.out, module.in,
              [this](const Command& command, std::uint32_t tag) { receive(command, tag); }) {
     for (std::uint16_t cube = 0; cube < map.cubes_per_sip(); ++cube) {
       bool populated = false;

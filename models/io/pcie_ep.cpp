@@ -170,7 +170,6 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       payload.set_command(tlm::TLM_IGNORE_COMMAND);
       put_command(payload, packet_command);
       Packet& packet = Packet::of(payload);
-      packet.source = self;
       packet.destination = map.io_cpu(sip);
       packet.message_class = MessageClass::command;
       packet.tag = tag;
@@ -335,7 +334,6 @@ struct PcieEp::Impl : public tlm::tlm_bw_transport_if<> {
       std::memcpy(payload.get_data_ptr(), data.data() + (offset - copy.address.offset), n);
     }
     Packet& packet = Packet::of(payload);
-    packet.source = self;
     packet.destination = copy.memory;
     packet.message_class = MessageClass::request;
     packet.kind = copy.write ? PacketKind::write : PacketKind::read;

@@ -18,8 +18,7 @@ struct MCpu::Impl {
         cube(cube),
         map(map),
         server(queue, names::m_cpu(cube)),
-        port(pool, queue, map.m_cpu(cube), module.out, module.in,
-             [this](const Command& c, std::uint32_t) { receive(c); }) {
+        port(pool, queue, module.out, module.in, [this](const Command& c, std::uint32_t) { receive(c); }) {
     for (std::uint16_t pe = 0; pe < map.pes_per_cube; ++pe) {
       if (map.has({cube.sip, cube.cube, pe})) pes.push_back({cube.sip, cube.cube, pe});
     }

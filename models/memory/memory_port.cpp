@@ -28,7 +28,7 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
       return tlm::TLM_ACCEPTED;
     }
     arrival_ = queue_.now();
-    if (!backend_.take(index_, payload)) return tlm::TLM_ACCEPTED;
+    if (!backend_.take(index_, payload, arrival_)) return tlm::TLM_ACCEPTED;
     request_ = nullptr;
     phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
@@ -53,8 +53,12 @@ tlm::tlm_sync_enum MemoryPort::nb_transport_fw(tlm::tlm_generic_payload& payload
 
 void MemoryPort::retry() {
   sc_assert(request_ != nullptr);
+  if (backend_.take(index_, *request_, arrival_)) taken();
+}
+
+void MemoryPort::taken() {
+  sc_assert(request_ != nullptr);
   tlm::tlm_generic_payload& payload = *request_;
-  if (!backend_.take(index_, payload)) return;
   request_ = nullptr;  // the initiator may begin its next request within the call
   tlm::tlm_phase phase = tlm::END_REQ;
   sc_core::sc_time delay = annotation(queue_.now());

@@ -23,9 +23,10 @@ inline Ps answer_time(Packet* packet, Ps first, Ps end, Ps now) {
 class MemoryBackend {
  public:
   virtual ~MemoryBackend() = default;
-  /// Takes the request, now; its answer comes by MemoryPort::respond(). Returns false if there is no room: then the
-  /// backend calls MemoryPort::retry() when there may be.
-  virtual bool take(unsigned port, tlm::tlm_generic_payload& payload) = 0;
+  /// Takes the request, now; it reached the port at `arrival`. Its answer comes by MemoryPort::respond(). Returns false
+  /// if there is no room: then the backend calls MemoryPort::retry() when there may be, or keeps the request and calls
+  /// MemoryPort::taken().
+  virtual bool take(unsigned port, tlm::tlm_generic_payload& payload, Ps arrival) = 0;
   /// Serves the payload at once; returns the time of its answer, not before `start`.
   virtual Ps serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) = 0;
   /// Back door: bytes transferred.
@@ -57,8 +58,8 @@ class MemoryPort : public tlm::tlm_fw_transport_if<> {
   void respond_now(tlm::tlm_generic_payload& payload);
   /// Offers the waiting request: the first time, or again. REQUIRES: there is one.
   void retry();
-  /// When the request that is now offered to the backend reached the port.
-  Ps arrival() const { return arrival_; }
+  /// The backend has taken the waiting request, which it kept: sends END_REQ. REQUIRES: there is one.
+  void taken();
 
  private:
   void send(tlm::tlm_generic_payload& payload);

@@ -41,8 +41,8 @@ struct NetworkInterface::Impl final : PacketForwardIf,
     }
     packet->source = config.self;
     if (const CauseLog* log = queue.causes()) packet->cause = log->current;
-    const bool answered = packet->kind == PacketKind::read || packet->kind == PacketKind::write;
-    if (!answered) {
+    const bool one_way = is_one_way(packet->kind);
+    if (one_way) {
       payload.acquire();  // the network's own, until it has been delivered
       payload.set_response_status(tlm::TLM_OK_RESPONSE);
     }
@@ -50,7 +50,7 @@ struct NetworkInterface::Impl final : PacketForwardIf,
       crossed(*ni.from_endpoint, *packet->payload, tlm::BEGIN_REQ);
       inject(*packet);
     });
-    if (!answered) return tlm::TLM_COMPLETED;
+    if (one_way) return tlm::TLM_COMPLETED;
     phase = tlm::END_REQ;
     return tlm::TLM_UPDATED;
   }

@@ -75,10 +75,7 @@ const TcmTraffic& Pe::tcm_traffic(TcmPart part) const {
 tlm::tlm_sync_enum Pe::Impl::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                              sc_core::sc_time& delay) {
   const Packet* packet = Packet::find(payload);
-  const bool one_way =
-      packet != nullptr && (packet->kind == PacketKind::command || packet->kind == PacketKind::ipcq_data ||
-                            packet->kind == PacketKind::ipcq_credit);
-  if (!one_way) return tcm.port().nb_transport_fw(payload, phase, delay);
+  if (packet == nullptr || !is_one_way(packet->kind)) return tcm.port().nb_transport_fw(payload, phase, delay);
   sc_assert(phase == tlm::BEGIN_REQ);
   switch (packet->kind) {
     case PacketKind::command:

@@ -33,7 +33,6 @@ tlm::tlm_generic_payload& Services::payload(PacketKind kind, NodeId destination,
   payload.set_data_length(bytes);
   payload.set_streaming_width(std::max(bytes, 1U));
   Packet& packet = Packet::of(payload);
-  packet.source = self;
   packet.destination = destination;
   packet.kind = kind;
   packet.message_class = class_of(kind);
@@ -60,7 +59,7 @@ std::uint32_t Services::place(CauseLog& log, Part part) {
 void Services::inject(tlm::tlm_generic_payload& payload) {
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   sc_core::sc_time delay = annotation(now());
-  const bool one_way = Packet::of(payload).message_class != MessageClass::request;
+  const bool one_way = is_one_way(Packet::of(payload).kind);
   const tlm::tlm_sync_enum answer = out->nb_transport_fw(payload, phase, delay);
   sc_assert(answer == (one_way ? tlm::TLM_COMPLETED : tlm::TLM_UPDATED));
   (void)answer;

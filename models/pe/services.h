@@ -113,7 +113,8 @@ inline void book_waits(Usage& usage, const Op& op) {
   if (op.started > ready) usage.wait(ready, op.started, static_cast<unsigned>(EngineWait::engine));
 }
 
-/// What engines tell PE_CPU. Calls come from events of the queue; an engine's state is consistent when it calls.
+/// What engines tell PE_CPU. Calls come from events of the queue and from within
+/// enqueue(); an engine's state is consistent when it calls.
 class OpSink {
  public:
   virtual ~OpSink() = default;

@@ -28,7 +28,7 @@ struct Sram::Impl final : MemoryBackend {
     queue_track = observer->add_track(name + ".queue", TrackKind::level);
   }
 
-  bool take(unsigned, tlm::tlm_generic_payload& payload) override {
+  bool take(unsigned, tlm::tlm_generic_payload& payload, Ps arrival) override {
     const std::optional<std::uint64_t> offset = locate(payload);
     if (!offset) {
       port.respond(payload, queue.now() + config.latency);
@@ -41,7 +41,7 @@ struct Sram::Impl final : MemoryBackend {
     const Ps now = queue.now();
     const SramTiming::Span span = book(payload, *offset, now);
     if (Packet* packet = Packet::find(payload)) {
-      const Ps total = span.end + config.latency - port.arrival();
+      const Ps total = span.end + config.latency - arrival;
       const Ps own = std::min(total, timing.service(*offset, payload.get_data_length()) + config.latency);
       packet->charge(Delay::memory, own);
       packet->charge(Delay::contention, total - own);

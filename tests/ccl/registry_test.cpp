@@ -266,7 +266,7 @@ TEST(Collective, ProvesTheSchedulesOfPlugIns) {
   EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }), "nothing was thrown");
   algorithm->plan = &forgetful_plan;
   EXPECT_EQ(thrown_by([&] { bind("./mine.so"); }),
-            "algorithm 'mine' (./mine.so): its schedule is wrong: schedule 'one_tree' (broadcast, 2 nodes): deadlock: "
+            "algorithm 'mine': its schedule is wrong: schedule 'one_tree' (broadcast, 2 nodes): deadlock: "
             "step 0 of node 0 (send of block 0, node 1) waits in round 3, node 1 has come to its end");
 }
 

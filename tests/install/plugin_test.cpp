@@ -104,6 +104,22 @@ TEST(AlgorithmPlugin, WhatIsWrongWithItIsSaidInItsName) {
   EXPECT_EQ(run_with_module(tool, KERNBENCH_WRONG_MODULE).code, 0) << "nothing else is wrong with it";
 }
 
+/// A wrong schedule is no choice, and `--explain` says why.
+TEST(AlgorithmPlugin, AutoTakesNoWrongSchedule) {
+  setenv("KERNBENCH_WRONG", "kind", 1);
+  const Tool tool;
+  std::ofstream(tool.file("ccl.yaml")) << "algorithms:\n"
+                                          "  mine: {module: " KERNBENCH_WRONG_MODULE
+                                          "}\n"
+                                          "  ours: {module: kernbench.ccl.one_tree}\n";
+  const Outcome outcome = tool({"run", "all_reduce", "--topology", "ring8", "-b", "1K", "-e", "1K", "--ccl", "ccl.yaml",
+                                "--algorithm", "auto", "--explain"});
+  unsetenv("KERNBENCH_WRONG");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("its schedule is wrong: "));
+  EXPECT_THAT(outcome.out, HasSubstr("step 0 of node 1 is of unknown kind 77"));
+}
+
 /// `auto` opens all entries, and says all that is wrong with them.
 TEST(AlgorithmPlugin, WhatIsWrongWithSeveralIsSaidAtOnce) {
   const Tool tool;

@@ -95,8 +95,7 @@ class FakeMachine::Pe : public sc_core::sc_module {
         machine_(machine),
         coord_(coord),
         queue_(machine.dispatcher_->queue(coord.sip)),
-        port_(machine.pool_, queue_, machine.map_.pe(coord), out, in,
-              [this](const Command& c, std::uint32_t) { take(c); }) {}
+        port_(machine.pool_, queue_, out, in, [this](const Command& c, std::uint32_t) { take(c); }) {}
   tlm::tlm_initiator_socket<> out{"out"};
   tlm::tlm_target_socket<> in{"in"};
 

@@ -11,13 +11,14 @@ namespace kernbench::test {
 
 /// The network's side of one PE's sockets.
 struct Bench::Port final : sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::tlm_bw_transport_if<> {
-  Port(const sc_core::sc_module_name& name, Bench& bench) : sc_module(name), bench(bench) {
+  Port(const sc_core::sc_module_name& name, Bench& bench, NodeId node) : sc_module(name), bench(bench), node(node) {
     from_pe.bind(*this);
     to_pe.bind(*this);
   }
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time&) override {
     const bool request = Packet::of(payload).message_class == MessageClass::request;
+    Packet::of(payload).source = node;
     bench.route(payload);
     if (!request) {
       payload.acquire();  // until it is delivered
@@ -39,6 +40,7 @@ struct Bench::Port final : sc_core::sc_module, tlm::tlm_fw_transport_if<>, tlm::
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
   Bench& bench;
+  const NodeId node;
   tlm::tlm_target_socket<> from_pe{"from_pe"};
   tlm::tlm_initiator_socket<> to_pe{"to_pe"};
 };
@@ -83,7 +85,7 @@ Bench::Bench(const Options& given) : options(given) {
   map.io_cpu_nodes.push_back(add_node(NodeKind::io_cpu, 0));
   map.pcie_nodes.push_back(add_node(NodeKind::pcie_ep, 0));
   for (std::uint16_t i = 0; i < options.pes; ++i) {
-    ports_.push_back(std::make_unique<Port>(sc_core::sc_gen_unique_name("port"), *this));
+    ports_.push_back(std::make_unique<Port>(sc_core::sc_gen_unique_name("port"), *this, map.pe_nodes[i]));
     pes_.push_back(std::make_unique<Pe>(sc_core::sc_gen_unique_name("pe"), options.config, coord(i), map, pages, pool,
                                         options.run, queue, options.observe ? &observer : nullptr, &stacks,
                                         options.run.debug ? &races : nullptr));
@@ -122,7 +124,7 @@ std::vector<double> Bench::get(std::uint64_t offset, DType dtype, std::size_t co
 
 void Bench::route(tlm::tlm_generic_payload& payload) {
   const Packet& packet = Packet::of(payload);
-  sent.push_back({packet.kind, packet.source, packet.destination, payload.get_address(), packet.bytes, queue.now()});
+  sent.push_back({packet.kind, packet.destination, payload.get_address(), packet.bytes, queue.now()});
   tlm::tlm_generic_payload* moving = &payload;
   queue.at(queue.now() + options.latency, [this, moving] { deliver(*moving); });
 }

@@ -127,7 +127,7 @@ class Bench {
 
   struct Sent {
     PacketKind kind;
-    NodeId source, destination;
+    NodeId destination;
     std::uint64_t address;
     std::uint32_t bytes;
     Ps time;

@@ -17,9 +17,9 @@ class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transp
  public:
   /// A command and the tag of its packet, both in the payload: to be copied.
   using Receiver = std::function<void(const Command& command, std::uint32_t tag)>;
-  CommandPort(PayloadPool& pool, const EventQueue& queue, NodeId self, tlm::tlm_initiator_socket<>& out,
+  CommandPort(PayloadPool& pool, const EventQueue& queue, tlm::tlm_initiator_socket<>& out,
               tlm::tlm_target_socket<>& in, Receiver receiver)
-      : pool_(pool), queue_(queue), self_(self), out_(out), receiver_(std::move(receiver)) {
+      : pool_(pool), queue_(queue), out_(out), receiver_(std::move(receiver)) {
     in.bind(*this);
     out.bind(*this);
   }
@@ -30,7 +30,6 @@ class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transp
     payload.set_command(tlm::TLM_IGNORE_COMMAND);
     put_command(payload, command);
     Packet& packet = Packet::of(payload);
-    packet.source = self_;
     packet.destination = destination;
     packet.message_class = message_class;
     packet.tag = tag;
@@ -65,7 +64,6 @@ class CommandPort : public tlm::tlm_fw_transport_if<>, public tlm::tlm_bw_transp
  private:
   PayloadPool& pool_;
   const EventQueue& queue_;
-  NodeId self_;
   tlm::tlm_initiator_socket<>& out_;
   Receiver receiver_;
 };

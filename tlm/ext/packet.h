@@ -22,6 +22,8 @@ inline constexpr int kVcSets = 2;
 inline constexpr int kVirtualNetworks = kMessageClasses * kVcSets;
 
 enum class PacketKind : std::uint8_t { read, write, read_data, write_ack, ipcq_data, ipcq_credit, command };
+/// Of a packet that an endpoint injects: nothing answers it, and the network keeps it until it is delivered.
+constexpr bool is_one_way(PacketKind kind) { return kind >= PacketKind::ipcq_data; }
 
 /// Largest payload of one packet, in bytes: one DMA burst. Source: spec, Packets.
 inline constexpr std::uint32_t kMaxPacketBytes = 256;
@@ -64,9 +66,9 @@ struct alignas(64) Packet final : tlm::tlm_extension<Packet> {
   std::array<Ps, kDelays> spent{};  ///< by Delay
   std::uint64_t op = 0;             ///< id of the op it works for; 0: none
 
-  // Set by the endpoint that injects it.
+  // Set by the endpoint that injects it, but where another is named.
   tlm::tlm_generic_payload* payload = nullptr;  ///< the transaction it belongs to
-  NodeId source = kNoNode;
+  NodeId source = kNoNode;                      ///< set by the interface
   NodeId destination = kNoNode;
   void* user = nullptr;   ///< the injecting endpoint's own record; comes back with the response
   std::uint32_t tag = 0;  ///< the injecting endpoint's own number; comes back with the response

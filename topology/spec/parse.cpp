@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tlm/config/json_text.h"
 #include "tlm/config/nearest.h"
 #include "tlm/config/read.h"
 #include "topology/spec/embedded_presets.h"
@@ -143,6 +144,23 @@ Parsed with_sets(Layer named, const std::vector<std::string>& sets) {
   return parsed;
 }
 
+ConfigNode to_node(const nlohmann::ordered_json& value, const Location& where) {
+  ConfigNode node;
+  node.where = where;
+  if (value.is_object()) {
+    node.kind = ConfigNode::Kind::map;
+    for (const auto& [key, item] : value.items()) node.set(key, where, to_node(item, where));
+  } else if (value.is_array()) {
+    node.kind = ConfigNode::Kind::list;
+    for (const auto& item : value) node.items.push_back(to_node(item, where));
+  } else if (!value.is_null()) {
+    node.kind = ConfigNode::Kind::scalar;
+    node.quoted = value.is_string();
+    node.text = node.quoted ? value.get<std::string>() : json_text(value);
+  }
+  return node;
+}
+
 }  // namespace
 
 Parsed parse(const std::string& preset_or_file, const std::vector<std::string>& sets) {
@@ -156,6 +174,15 @@ Parsed parse_text(const std::string& text, const std::string& name, const std::s
   layer.folder = folder;
   layer.tree = parse_config(text, name, &layer.problems);
   anchor_paths(layer);
+  return with_sets(std::move(layer), sets);
+}
+
+Parsed parse_config_json(const nlohmann::ordered_json& config, const std::string& name,
+                         const std::vector<std::string>& sets) {
+  if (!config.is_object()) throw ConfigError({name, 0, 0}, "its configuration is no object", "give a whole result");
+  Layer layer;
+  layer.file = name;
+  layer.tree = to_node(config, {name, 0, 0});
   return with_sets(std::move(layer), sets);
 }
 

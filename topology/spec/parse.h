@@ -1,4 +1,5 @@
 #pragma once
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ Parsed parse(const std::string& preset_or_file, const std::vector<std::string>& 
 /// The same for a text in memory.
 Parsed parse_text(const std::string& text, const std::string& name, const std::string& folder,
                   const std::vector<std::string>& sets);
+/// The same for a whole configuration in JSON, which has no lines: every place is `name`.
+Parsed parse_config_json(const nlohmann::ordered_json& config, const std::string& name,
+                         const std::vector<std::string>& sets);
 
 /// `topology show --stage 1`: the located tree of the file alone.
 std::string show_parsed(const std::string& preset_or_file);

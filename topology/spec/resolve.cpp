@@ -198,7 +198,7 @@ Resolved resolve_text(const std::string& text, const std::string& name, const st
 
 Resolved resolve_json(const nlohmann::ordered_json& config, const std::string& name,
                       const std::vector<std::string>& sets) {
-  return resolve_text(json_text(config, 2), name, sets, "");
+  return resolve_layers(parse_config_json(config, name, sets));
 }
 
 namespace {

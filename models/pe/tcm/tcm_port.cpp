@@ -6,7 +6,7 @@
 
 namespace kernbench::pe {
 
-bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
+bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload, Ps arrival) {
   const std::optional<std::uint64_t> offset = locate(payload);
   const Ps now = services_.now();
   if (!offset) {
@@ -21,7 +21,7 @@ bool TcmPort::take(unsigned, tlm::tlm_generic_payload& payload) {
   if (Packet* packet = Packet::find(payload)) {
     const Ps own =
         Rate(services_.config.tcm.bytes_per_second).time_for(payload.get_data_length()) + services_.config.tcm.latency;
-    const Ps total = end - port_.arrival();
+    const Ps total = end - arrival;
     packet->charge(Delay::memory, std::min(own, total));
     packet->charge(Delay::contention, total - std::min(own, total));
   }

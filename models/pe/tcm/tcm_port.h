@@ -14,7 +14,7 @@ class TcmPort final : public MemoryBackend {
       : services_(services), port_(socket, 0, *this, services.queue, MemoryPort::Unbound{}) {}
   MemoryPort& port() { return port_; }
 
-  bool take(unsigned port, tlm::tlm_generic_payload& payload) override;
+  bool take(unsigned port, tlm::tlm_generic_payload& payload, Ps arrival) override;
   Ps serve(unsigned port, tlm::tlm_generic_payload& payload, Ps start) override;
   unsigned debug(unsigned port, tlm::tlm_generic_payload& payload) override;
 
