@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "runtime/call_order.h"
@@ -19,15 +17,14 @@ namespace {
 /// Vertices are the ranks, then the pending messages in order of submission.
 class HostWaits {
  public:
-  explicit HostWaits(const RuntimeImpl& runtime)
-      : workers_(runtime.program.scheduler().workers()), ranks_(workers_.size()) {
+  explicit HostWaits(const RuntimeImpl& runtime) : ranks_(runtime.program.scheduler().workers().size()) {
     for (const auto& [id, state] : runtime.messages.pending()) states_.push_back(state.get());
     next_.resize(ranks_ + states_.size());
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       for (const int other : runtime.groups.absent_at_barrier(static_cast<int>(rank)))
         wait_for_rank(rank, other, "reached the barrier");
     }
-    waits_of_ranks();
+    waits_of_ranks(runtime.messages);
     streams();
     for (std::size_t i = 0; i < states_.size(); ++i) {
       if (states_[i]->order != nullptr) call(i);
@@ -60,25 +57,14 @@ class HostWaits {
     return state.describe() + (state.order == nullptr ? "" : fmt::format(" ({})", state.order->name(state.call)));
   }
 
-  /// The message that each rank waits for, if it waits for one alone. Its text says which; of several with one text it
-  /// is the one that lists the rank, otherwise the last.
-  void waits_of_ranks() {
-    std::vector<std::string> texts;
-    for (const Handle::State* state : states_) texts.push_back(state->describe());
+  /// The message that each rank waits for, if it waits for one alone.
+  void waits_of_ranks(const Messages& messages) {
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      if (!workers_[rank].live()) continue;
-      std::optional<std::size_t> found;
-      for (std::size_t i = 0; i < states_.size(); ++i) {
-        const std::string& waits_for = workers_[rank].waits_for;
-        const bool alone = waits_for == texts[i] || waits_for.rfind(texts[i] + ", to use ", 0) == 0;
-        if (alone && !(found && lists(*found, rank))) found = i;
-      }
-      if (found) wait(rank, ranks_ + *found, name(ranks_ + *found));
+      const auto awaited = std::find(states_.begin(), states_.end(), messages.awaited_by(static_cast<int>(rank)));
+      if (awaited == states_.end()) continue;
+      const std::size_t to = ranks_ + static_cast<std::size_t>(awaited - states_.begin());
+      wait(rank, to, name(to));
     }
-  }
-  bool lists(std::size_t i, std::size_t rank) const {
-    const std::vector<int>& waiters = states_[i]->waiters;
-    return std::find(waiters.begin(), waiters.end(), static_cast<int>(rank)) != waiters.end();
   }
 
   void streams() {
@@ -104,7 +90,6 @@ class HostWaits {
     }
   }
 
-  const std::deque<Scheduler::Worker>& workers_;
   const std::size_t ranks_;
   std::vector<const Handle::State*> states_;
   std::vector<bool> behind_;  // by message: another one stands before it

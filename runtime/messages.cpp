@@ -140,7 +140,18 @@ void Messages::await(const StatePtr& state, const std::string& text, const std::
   if (rank < 0) return runtime_.program.go(state, text);
   runtime_.program.check_open();
   runtime_.program.scheduling().waited_for(state, rank);
+  const Awaits awaits(*this, rank, *state);
   runtime_.program.scheduler().wait(text, [&] { return state->done || give_up(); });
+}
+
+Messages::Awaits::Awaits(Messages& messages, int rank, const Handle::State& state) : messages_(messages), rank_(rank) {
+  messages_.awaited_[rank] = &state;
+}
+Messages::Awaits::~Awaits() { messages_.awaited_.erase(rank_); }
+
+const Handle::State* Messages::awaited_by(int rank) const {
+  const auto found = awaited_.find(rank);
+  return found == awaited_.end() ? nullptr : found->second;
 }
 
 void Messages::before_host_access(HostAccess access, const Tensor::State& tensor) {

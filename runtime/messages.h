@@ -97,6 +97,7 @@ class Messages {
   std::uint16_t new_streams(const char* who, std::uint16_t count);
 
   const Pending& pending() const { return pending_; }  ///< by message id: in order of submission
+  const Handle::State* awaited_by(int rank) const;     ///< the one that the rank waits for; null: for none alone
   const std::vector<StatePtr>& failed() const { return failed_; }
   const std::vector<HostTraceEntry>& trace() const { return trace_; }
   Leftovers& leftovers() { return leftovers_; }
@@ -117,6 +118,19 @@ class Messages {
   /// Keeps the first launch that beats its bound, for Runtime::check.
   void check_bound(const Handle::State& state, const HostTraceEntry& entry);
 
+  /// While it lives, the rank waits for the message.
+  class Awaits {
+   public:
+    Awaits(Messages& messages, int rank, const Handle::State& state);
+    ~Awaits();
+    Awaits(const Awaits&) = delete;
+    Awaits& operator=(const Awaits&) = delete;
+
+   private:
+    Messages& messages_;
+    const int rank_;
+  };
+
   RuntimeImpl& runtime_;
   Observer* const observer_;
   std::string beaten_;
@@ -126,6 +140,7 @@ class Messages {
   std::set<std::pair<int, int>> foreign_;  // SIP, other SIP whose memory it may touch. Nothing ever leaves it
   std::uint16_t next_stream_ = 1;
   Pending pending_;
+  std::map<int, const Handle::State*> awaited_;  // by rank
   std::uint64_t next_timer_ = 1;
   std::map<std::uint64_t, StatePtr> timers_;  // that run
   std::vector<StatePtr> failed_;              // kept: the machine may still refer to their messages

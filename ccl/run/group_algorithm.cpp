@@ -50,7 +50,8 @@ GroupAlgorithm::GroupAlgorithm(AlgorithmEntry entry, const CallBinder& calls)
     : entry_(serving(std::move(entry), calls.scope())),
       calls_(calls),
       sips_(sip_shape(entry_, calls.map(), calls.group())),
-      needs_(find_needs()) {}
+      needs_(find_needs()),
+      as_shipped_(entry_.is_as_shipped()) {}
 
 QueueNeeds GroupAlgorithm::find_needs() const {
   const MachineMap& map = calls_.map();
@@ -77,9 +78,8 @@ std::vector<std::pair<std::int32_t, std::int32_t>> GroupAlgorithm::links(std::in
   return entry_.links(std::move(request));
 }
 
-QueueNeeds GroupAlgorithm::needs_of(BoundCall& call) const {
+QueueNeeds GroupAlgorithm::needs_pe_to_pe(BoundCall& call) const {
   QueueNeeds needs = needs_;
-  if (kind() != AlgorithmKind::pe_to_pe) return needs;
   needs.links.pes = pe_links(call);
   needs.sparing = true;
   return needs;

@@ -25,8 +25,12 @@ class GroupAlgorithm {
   const SipShape& sips() const { return sips_; }
   /// What all calls need of GroupQueues.
   const QueueNeeds& needs() const { return needs_; }
+  /// AlgorithmEntry::is_as_shipped.
+  bool is_as_shipped() const { return as_shipped_; }
   /// What a call needs: one that runs PE to PE queues of its own, too. Throws Error where it cannot run so.
-  QueueNeeds needs_of(BoundCall& call) const;
+  QueueNeeds needs_of(BoundCall& call) const {
+    return kind() == AlgorithmKind::pe_to_pe ? needs_pe_to_pe(call) : needs_;
+  }
   /// Those of its own. REQUIRES: kind() is pe_to_pe.
   const std::vector<std::pair<std::int32_t, std::int32_t>>& pe_links(BoundCall& call) const;
   /// A request of the SIPs as they are, with those that the algorithm sees.
@@ -39,6 +43,7 @@ class GroupAlgorithm {
 
  private:
   QueueNeeds find_needs() const;
+  QueueNeeds needs_pe_to_pe(BoundCall& call) const;
   /// Throws Error if it is for another call, or, of a module, no schedule, or one that `links` does not tell of.
   void check_schedule(const Schedule& schedule, const PlanRequest& request) const;
 
@@ -46,6 +51,7 @@ class GroupAlgorithm {
   const CallBinder& calls_;
   const SipShape sips_;
   const QueueNeeds needs_;
+  const bool as_shipped_;
 };
 
 /// Throws Error if the algorithm does not serve the operation.

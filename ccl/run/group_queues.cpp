@@ -33,13 +33,6 @@ SipShape with_grid(SipShape shape, const MachineMap& map, const Group& group) {
 }
 }  // namespace
 
-PlanRequest SipShape::put_into(PlanRequest request) const {
-  request.kind = kind;
-  request.sip_w = w;
-  request.sip_h = h;
-  return request;
-}
-
 SipShape sip_shape(const MachineMap& map, const Group& group) {
   const std::string topology = to_string(seen_topology(map, group));
   SipShape shape;

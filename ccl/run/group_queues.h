@@ -19,7 +19,12 @@ struct SipShape {
   int ranks = 1;
 
   /// The request with these SIPs.
-  PlanRequest put_into(PlanRequest request) const;
+  PlanRequest put_into(PlanRequest request) const {
+    request.kind = kind;
+    request.sip_w = w;
+    request.sip_h = h;
+    return request;
+  }
 };
 
 /// The SIPs of a group as they are: part of a grid, and ranks that are PEs, are a ring.

@@ -49,7 +49,7 @@ class TunedTimes final : public TimeSource {
 
  private:
   const TunedTable::Row* row_of(const GroupAlgorithm& algorithm, const CallTensors& tensors) {
-    const bool shipped = algorithm.entry().is_as_shipped();
+    const bool shipped = algorithm.is_as_shipped();
     if (!whole_ || (!measured_so_ && !shipped) || !lies_as_measured(tensors, map_)) return nullptr;
     if (machine_.empty()) machine_ = machine_key(map_);
     if (measured_so_) {

@@ -17,11 +17,10 @@ constexpr std::uint32_t kFastGrain = 4;
 
 /// Runs of bursts hold where no command of theirs waits for others' and no row closes within them.
 HbmConfig graded(HbmConfig config, const RunOptions& options) {
-  const bool in_runs = config.page_policy == PagePolicy::open && config.commands_never_bind();
-  if (options.fidelity.hbm == Grade::fast && in_runs) {
+  if (options.fidelity.hbm != Grade::fast) return config;
+  config.forward_writes = false;  // runs have no single address
+  if (config.page_policy == PagePolicy::open && config.commands_never_bind())
     config.grain = std::max(config.grain, kFastGrain);
-    config.forward_writes = false;  // runs have no single address
-  }
   return config;
 }
 
