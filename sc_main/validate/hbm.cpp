@@ -189,7 +189,7 @@ Group bandwidth(const Table& table, const HbmDevices& devices, const Request& re
     c.hbm.protect_row_hits = protects_row_hits(table, row);
     c.hbm.page_policy = page_policy(table, row);
     c.hbm.refresh = refresh(table, row);
-    c.hbm.forward_writes = !request.fast;
+    c.hbm.forward_writes = true;
     c.requests = table.integer(row, "n_requests");
     return c;
   };
