@@ -17,11 +17,12 @@ std::uint32_t longest_of(const Plan& plan) {
   return longest;
 }
 
-/// The queues of all stacks take a train's data in step: a train that waits for one of them keeps the port from the rest.
+/// The queues of all stacks take a train's data in step: a train that waits for one of them keeps the port from the
+/// rest.
 bool queues_take_trains(const SystemSpec& spec) {
-  return spec.cube.hbm.queues_cover_units() &&
-         std::all_of(spec.cubes.begin(), spec.cubes.end(),
-                     [](const auto& odd) { return odd.second.hbm.queues_cover_units(); });
+  return spec.cube.hbm.queues_cover_units() && std::all_of(spec.cubes.begin(), spec.cubes.end(), [](const auto& odd) {
+           return odd.second.hbm.queues_cover_units();
+         });
 }
 
 RunOptions fitted(RunOptions options, const Plan& plan) {
