@@ -44,7 +44,8 @@ void list_limits() {
        "bandwidth from communication. Memory, storage and checkpoint nodes are refused."},
       {"pipelines",
        "an exchange is among parts of one SIP or among SIPs, not both; a slot does one supertask at a time; supertasks "
-       "that are not alike share no memory; an embedding's indices are read by the host."},
+       "that are not alike share no memory; an embedding's indices are read by the host, and computed ones take the "
+       "time of seeded rows."},
       {"foreign TLM",
        "a foreign initiator sits beside the PEs or in the place of one, a foreign target in that of a memory; there is "
        "no DMI."},

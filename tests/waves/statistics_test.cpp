@@ -233,9 +233,9 @@ TEST(Statistics, MarksOfQueuesReachTheirRoomAndDoNotPassIt) {
   const Tool tool;
   for (const unsigned room : {3U, 8U}) {
     const std::string depth = std::to_string(room);
-    const ordered_json json =
-        statistics_of(tool, {"run", "stream", "--topology", "minimal", "--bytes", "128K", "--set",
-                             "pe.dma.queue_depth=" + depth, "--set", "cube.hbm.queue_depth=" + depth});
+    const ordered_json json = statistics_of(
+        tool, {"run", "stream", "--topology", "minimal", "--bytes", "128K", "--set", "pe.dma.queue_depth=" + depth,
+               "--set", "cube.hbm.queue_depth=" + depth, "--set", "cube.hbm.interleave=32 B"});
     std::map<std::string, std::uint64_t> marks;
     std::map<std::string, std::string> units;
     for (const auto& resource : json["resources"]) {

@@ -317,8 +317,8 @@ TEST(TpTransformer, WithReplayStatisticsAddUpWhereSipsHaveOtherLinks) {
     const std::map<std::string, double> all = link_bytes(without);
     for (const auto& [name, bytes] : link_bytes(with)) {
       ASSERT_EQ(all.count(name), 1u) << name << " of " << machine << " carries nothing";
-      // Credits that are still under way when the last member has ended are in it.
-      EXPECT_LE(bytes, 1.005 * all.at(name)) << name;
+      // Credits that are still under way when the last member has ended are in it: 0.8 % of a wire of 28 KB at most.
+      EXPECT_LE(bytes, 1.01 * all.at(name)) << name;
       EXPECT_GE(bytes, 0.995 * all.at(name)) << name;
     }
   }
